@@ -1,0 +1,1 @@
+"""What turnwatch knows about a turn. No I/O and no metrics library in here."""

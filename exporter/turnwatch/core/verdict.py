@@ -1,0 +1,43 @@
+"""What the engine says about a turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Kind = Literal[
+    "repeat", "stale_repeat", "cycle", "error_stall", "empty_results", "unknown_tool", "monologue", "window"
+]
+Severity = Literal["observe", "warn", "stuck"]
+Mode = Literal["full", "args_only", "none"]
+
+SEVERITY_RANK: Final[dict[str, int]] = {"observe": 0, "warn": 1, "stuck": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A judgement on a turn, made at one call and never taken back.
+
+    Attributes:
+        kind: The shape of the repetition.
+        severity: "stuck" is the only one that pages or stops.
+        tool: The tool of the call at which the verdict fell.
+        first_call: Number of the first call that belongs to the pattern (1-based, within the turn).
+        detected_call: Number of the call at which the verdict fell (1-based, within the turn).
+        reason: One sentence without raw arguments or results.
+        mode: How much the engine could see: arguments and results, arguments only, or neither.
+        calls: Numbers of the calls that make up the pattern (bounded), for explanation.
+        unchanged: What stayed the same, in words.
+        clears: What would have cleared the verdict, in words.
+    """
+
+    kind: Kind
+    severity: Severity
+    tool: str
+    first_call: int
+    detected_call: int
+    reason: str
+    mode: Mode
+    calls: tuple[int, ...] = ()
+    unchanged: str = ""
+    clears: str = ""

@@ -1,0 +1,76 @@
+"""Everything turnwatch raises on purpose."""
+
+from __future__ import annotations
+
+
+class TurnwatchError(Exception):
+    """Base of every error that turnwatch raises."""
+
+
+class SettingsError(TurnwatchError):
+    """A setting is unknown or has the wrong type. The message names key, file and line."""
+
+
+class MissingExtraError(TurnwatchError, ImportError):
+    """An optional part is used without its dependencies. The message names the extra."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs an optional part: pip install 'turnwatch[{extra}]'")
+        self.extra = extra
+
+
+class TurnStopped(TurnwatchError):
+    """A guard ended the turn.
+
+    Attributes:
+        stop_reason: One of the closed set of stop reasons (``turnwatch.core.events.STOP_REASONS``).
+        partial: What the turn had produced when it was stopped, or None.
+    """
+
+    stop_reason = "unknown"
+
+    def __init__(self, message: str = "", *, stop_reason: str | None = None, partial: object = None) -> None:
+        super().__init__(message)
+        if stop_reason is not None:
+            self.stop_reason = stop_reason
+        self.partial = partial
+
+
+class LoopDetected(TurnStopped):
+    """The agent repeats itself without progress."""
+
+    stop_reason = "loop_detected"
+
+
+class BudgetExceeded(TurnStopped):
+    """The turn or conversation has spent its dollars or tokens."""
+
+    stop_reason = "max_usd"
+
+
+class StepLimitExceeded(TurnStopped):
+    """The turn or conversation has used up its model calls."""
+
+    stop_reason = "max_iterations"
+
+
+class ToolBudgetExceeded(TurnStopped):
+    """The turn or conversation has used up its tool calls."""
+
+    stop_reason = "max_tool_calls"
+
+
+class TimeLimitExceeded(TurnStopped):
+    """The turn has run for longer than it may."""
+
+    stop_reason = "max_seconds"
+
+
+class ConversationKilled(TurnStopped):
+    """Somebody killed this conversation."""
+
+    stop_reason = "killed"
+
+
+SelfLoopDetected = LoopDetected
+ToolSpamDetected = ToolBudgetExceeded

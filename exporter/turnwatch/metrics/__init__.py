@@ -1,0 +1,1 @@
+"""One catalogue of metrics and two views on it."""
