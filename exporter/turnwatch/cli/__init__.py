@@ -1,0 +1,74 @@
+"""The ``turnwatch`` command.
+
+Each command is a module of this package with a typer app named ``<command>_app``. Only the module of the
+command that was asked for is imported, so that one command neither waits for another's libraries nor needs them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from turnwatch.errors import TurnwatchError
+
+COMMANDS: Final[dict[str, str]] = {
+    "demo": "Let a scripted agent get stuck and watch the page arrive, on real servers.",
+    "pack": "Render, check, test, compare and deploy the alert rules and dashboards.",
+}
+"""Every command and its line in the help."""
+
+UNUSABLE_INPUT: Final = 2
+"""Exit code for input or settings that cannot be used; also click's own for a wrong command line."""
+
+
+def main() -> None:
+    """Run the command line of this process and exit."""
+    arguments = sys.argv[1:]
+    try:
+        app_for(arguments)(args=arguments, prog_name="turnwatch")
+    except TurnwatchError as error:
+        typer.echo(f"turnwatch: {error}", err=True)
+        sys.exit(UNUSABLE_INPUT)
+
+
+def app_for(arguments: Sequence[str]) -> typer.Typer:
+    """Return the typer app in which the command that ``arguments`` ask for is real and the others are names."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        help="Tells you that an LLM agent is stuck, from your own Prometheus.",
+    )
+    app.callback()(_common_options)
+    asked_for = next((argument for argument in arguments if not argument.startswith("-")), None)
+    for name, help_line in COMMANDS.items():
+        if name == asked_for:
+            _mount(app, name, help_line)
+        else:
+            app.command(name, help=help_line)(_only_a_name)
+    return app
+
+
+def _mount(app: typer.Typer, name: str, help_line: str) -> None:
+    command: typer.Typer = getattr(importlib.import_module(f"turnwatch.cli.{name}"), f"{name}_app")
+    if len(command.registered_commands) == 1 and not command.registered_groups:
+        command.registered_commands[0].name = name
+        app.add_typer(command)
+    else:
+        app.add_typer(command, name=name, help=help_line)
+
+
+def _only_a_name() -> None:
+    """Stand in for a command that was not asked for."""
+
+
+def _common_options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    if version:
+        typer.echo(importlib.metadata.version("turnwatch"))
+        raise typer.Exit
