@@ -66,9 +66,15 @@ def _only_a_name() -> None:
     """Stand in for a command that was not asked for."""
 
 
-def _common_options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _print_version(is_asked_for: bool) -> None:
+    if is_asked_for:
         typer.echo(importlib.metadata.version("turnwatch"))
         raise typer.Exit
+
+
+def _common_options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options that stand before the command."""

@@ -1,0 +1,52 @@
+# Every target does its own set-up on a fresh Debian machine: the virtual environment, the Python packages and,
+# where they are needed, Prometheus and Alertmanager. A second run finds the stamp and starts at once.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help demo test lint format generate picture bench servers clean
+
+help: ## Say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+
+demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
+	@$(BIN)/turnwatch demo
+
+test: $(INSTALLED) servers ## Run every test, with coverage
+	$(BIN)/pytest --cov --cov-fail-under=90
+
+lint: $(INSTALLED) ## Check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+generate: $(INSTALLED) ## Make rules, dashboards and reference pages again from their sources
+	$(BIN)/turnwatch pack render
+	$(BIN)/python docs/generate.py
+
+picture: $(INSTALLED) servers ## Record the demo's output for the README
+	$(BIN)/turnwatch demo --svg docs/demo.svg
+
+bench: $(INSTALLED) ## Measure what watching costs
+	@for benchmark in bench/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+
+servers:
+	@command -v promtool >/dev/null && command -v prometheus >/dev/null \
+	&& { command -v alertmanager || command -v prometheus-alertmanager; } >/dev/null \
+	|| .ci/debian-install prometheus prometheus-alertmanager
+
+$(INSTALLED): pyproject.toml
+	.ci/set-up $(VENV)
+	@touch $@
+
+clean: ## Remove what was built
+	rm -rf $(VENV) dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
