@@ -1,0 +1,79 @@
+// Every number and name that the pack depends on. `turnwatch pack render --config FILE` lays the file's
+// `detect`, `agents`, `tools` and `alerts` sections over it, so a threshold stands in one file for agent and pack.
+{
+  _config+:: {
+    // Which series are the agents'. Empty: all of them. Example: 'job=~"agents/.+"'.
+    // Set it where several teams share one Prometheus and each renders its own pack.
+    selector: '',
+
+    // Labels that stay on an alert beside agent, tool and model. A label that your series do not have does no harm.
+    // Never pod or instance: replicas are folded with max, and an alert must not move when a pod does.
+    aggregationLabels: ['cluster', 'namespace', 'job'],
+
+    // How far back an alert looks. It must equal the exporter's detect.window_seconds (300),
+    // and be at least four scrape intervals, or increase() has too few samples.
+    window: '5m',
+
+    // How long an alert outlives its cause. Covers two failed scrapes a minute apart, and lets the notification of a
+    // process that looped and died leave Alertmanager (group_wait 10 to 30 s). Longer only delays the resolution.
+    keepFiringFor: '2m',
+
+    // Where the links of an alert lead. Point them at your own copies.
+    runbookBaseUrl: 'https://github.com/turnwatch/turnwatch/blob/main/runbooks',
+    dashboardBaseUrl: 'http://localhost:3000/d',
+
+    // Severity of duplicate calls whose results nobody saw (hand-counted calls, spans without results):
+    // critical, warning or info. A warning, because a polling tool looks the same from there.
+    unknownResultSeverity: 'warning',
+
+    // true: agents run all the time, so no series at all is an alert.
+    // false: agents come and go (jobs, scale to zero), and only a known target that is down is one.
+    alwaysOn: false,
+
+    // Each threshold is a "more than". A number under an agent or tool below replaces the warning one, and the
+    // critical one moves with it in proportion.
+    thresholds: {
+      // Identical calls (same tool, same arguments) within one turn and window. The second may be a retry or a check
+      // after a write; a third has nothing left to learn. Raise it per tool, not here.
+      // It must equal the exporter's detect.max_identical_calls. Severity goes by staleness, so there is one number.
+      identicalCalls: 2,
+
+      // Model calls of one turn. A support agent needs two to five; eight is a long way past that, and three times
+      // eight is past anything that still works. A coding agent needs 40 to 100: raise it for that agent.
+      // It must equal the exporter's detect.iteration_threshold.
+      iterations: { warning: 8, critical: 24 },
+
+      // Dollars of one turn, its sub-agents included. A tool-using turn on a large model costs 1 to 20 cents, so one
+      // dollar is several times a costly turn. Set it to about ten times your own median (histogram
+      // agent_turn_spend_usd), for research and coding agents by name.
+      turnSpendUsd: { warning: 1, critical: 5 },
+
+      // Model calls of one conversation: six turns at the iteration limit. People give up long before that; two agents
+      // that answer each other do not. An agent with its own `iterations` gets this one in proportion.
+      conversationModelCalls: { warning: 50, critical: 200 },
+
+      // Dollars of one conversation. Five dear turns, and twenty.
+      conversationSpendUsd: { warning: 5, critical: 20 },
+
+      // The same call over the turns of one conversation. A user who asks again explains three or four.
+      conversationIdenticalCalls: { warning: 5, critical: 20 },
+    },
+
+    // What is special about one agent: any threshold above. Example: { coder: { iterations: 60, turnSpendUsd: 10 } }.
+    agents: {},
+
+    // What is special about one tool: identicalCalls, or polling: true for a tool that is meant to be asked again
+    // (it then raises no duplicate alert; a stuck verdict on it still does). A tool's number wins over its agent's.
+    // Example: { get_job_status: { polling: true }, read_file: { identicalCalls: 4 } }.
+    tools: {},
+
+    // A switch per alert: false leaves it out.
+    enabled: {
+      AgentDuplicateToolCalls: true,
+      AgentIterationsHigh: true,
+      AgentTurnSpendHigh: true,
+      AgentConversationRunaway: true,
+      AgentMetricsAbsent: true,
+    },
+  },
+}

@@ -1,0 +1,35 @@
+// One turn goes past what a turn may take.
+function(config, q)
+  local severities = ['critical', 'warning'];
+  local ofAgent = ['agent'];
+
+  local iterationsHigh(severity) = {
+    alert: 'AgentIterationsHigh',
+    severity: severity,
+    // The counter is raised at the exporter's threshold, which is the warning's.
+    expr: q.anyOf(
+      [q.above('agent_turn_iterations_max', ofAgent, 'iterations', severity)]
+      + (if severity == 'warning' then [q.rose('agent_iteration_limit_exceeded_total', ofAgent)] else [])
+    ),
+    labelsOfSeries: ofAgent,
+    dashboard: 'turnwatch-overview',
+    summary: 'A turn of an agent takes far more model calls than it should.',
+    description: |||
+      A turn of agent {{ $labels.agent }}, still open or ended in the last %s, went past its limit of model calls (reads {{ $value | humanize }}; limit %s unless set for this agent).
+    ||| % [config.window, config.thresholds.iterations[severity]],
+  };
+
+  local turnSpendHigh(severity) = {
+    alert: 'AgentTurnSpendHigh',
+    severity: severity,
+    expr: q.above('agent_turn_spend_usd_max', ofAgent, 'turnSpendUsd', severity),
+    labelsOfSeries: ofAgent,
+    dashboard: 'turnwatch-overview',
+    summary: 'A single turn of an agent has cost too much.',
+    description: |||
+      A turn of agent {{ $labels.agent }}, still open or ended in the last %s, has cost {{ printf "%%.2f" $value }} USD, sub-agents included (limit %s USD unless set for this agent).
+    ||| % [config.window, config.thresholds.turnSpendUsd[severity]],
+  };
+
+  [iterationsHigh(severity) for severity in severities]
+  + [turnSpendHigh(severity) for severity in severities]

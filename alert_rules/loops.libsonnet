@@ -1,0 +1,86 @@
+// An agent repeats itself: within one turn, or over the turns of one conversation.
+function(config, q)
+  local ofTool = ['agent', 'tool'];
+
+  // The gauge is exact for what happened within the window of one turn. The counter is or-ed in for what it cannot see:
+  // a loop slower than the window, workers whose gauges are gone, pushed metrics.
+  local duplicates = q.anyOf([
+    q.above('agent_turn_identical_calls_max', ofTool, 'identicalCalls', ofTools=true),
+    q.rose('agent_duplicate_tool_calls_total', ofTool, q.withoutPolling),
+  ]);
+
+  local repeated(result) = q.group(q.rose('agent_repeat_results_total', ofTool, ['result="%s"' % result] + q.withoutPolling));
+
+  // Stale by the gauge, or by the counters where the gauges saw too little. They did see enough, and say no, when the
+  // identical calls were past their threshold (then the stale ones would have been too), or when the stale ones were
+  // never more than 1 (each call came after a change: edit, test, edit, test). Over the window, not now: a gauge
+  // forgets a call a scrape earlier than increase() does.
+  local stale = q.anyOf([
+    q.above('agent_turn_stale_calls_max', ofTool, 'identicalCalls', ofTools=true),
+    q.group(std.join('\n', [
+      q.group(q.rose('agent_duplicate_tool_calls_total', ofTool, q.withoutPolling)),
+      'and ' + repeated('same'),
+      'unless ' + repeated('changed'),
+      'unless ' + q.group(q.above('agent_turn_identical_calls_max', ofTool, 'identicalCalls', ofTools=true, hold=true)),
+      'unless %s == 1' % q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling),
+    ])),
+  ]);
+
+  local known = q.group(q.anyOf([
+    q.rose('agent_repeat_results_total', ofTool, ['result=~"same|changed"'] + q.withoutPolling),
+    '%s > 1' % q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling),
+  ]));
+
+  local otherwise = q.group(duplicates) + '\nunless ' + q.group(stale);
+  local changed = q.group(otherwise) + '\nand ' + known;
+  local unknown = q.group(otherwise) + '\nunless ' + known;
+
+  local duplicateToolCalls(severity, expr, what) = {
+    alert: 'AgentDuplicateToolCalls',
+    severity: severity,
+    expr: expr,
+    labelsOfSeries: ofTool,
+    dashboard: 'turnwatch-overview',
+    summary: 'An agent repeats an identical tool call within one turn.',
+    description: |||
+      Agent {{ $labels.agent }} keeps calling {{ $labels.tool }} with identical arguments within one turn: {{ printf "%%.0f" $value }} such calls in the last %s. %s
+    ||| % [config.window, what],
+  };
+  local sameResult = 'The result is the same every time and nothing changed in between.';
+  local otherResult = 'The results differ, or are not known.';
+
+  local conversationRunaway(severity) = {
+    alert: 'AgentConversationRunaway',
+    severity: severity,
+    expr: q.anyOf([
+      q.above('agent_conversation_model_calls_max', ['agent'], 'conversationModelCalls', severity),
+      q.above('agent_conversation_spend_usd_max', ['agent'], 'conversationSpendUsd', severity),
+      q.above('agent_conversation_identical_calls_max', ['agent'], 'conversationIdenticalCalls', severity),
+    ]),
+    labelsOfSeries: ['agent'],
+    dashboard: 'turnwatch-overview',
+    summary: 'One conversation of an agent has grown far past what a person would have.',
+    description: |||
+      A conversation with agent {{ $labels.agent }} is past %s model calls, %s USD or %s identical tool calls over its turns (the first of these to be passed reads {{ $value | humanize }}). Each turn may look healthy by itself.
+    ||| % [
+      config.thresholds[key][severity]
+      for key in ['conversationModelCalls', 'conversationSpendUsd', 'conversationIdenticalCalls']
+    ],
+  };
+
+  (
+    if config.unknownResultSeverity == 'warning' then [
+      duplicateToolCalls('critical', stale, sameResult),
+      duplicateToolCalls('warning', otherwise, otherResult),
+    ]
+    else if config.unknownResultSeverity == 'critical' then [
+      duplicateToolCalls('critical', stale + '\nor\n' + q.group(unknown), 'The result is the same every time, or not known.'),
+      duplicateToolCalls('warning', changed, 'The results differ.'),
+    ]
+    else [
+      duplicateToolCalls('critical', stale, sameResult),
+      duplicateToolCalls('warning', changed, 'The results differ.'),
+      duplicateToolCalls(config.unknownResultSeverity, unknown, 'The results are not known.'),
+    ]
+  )
+  + [conversationRunaway(severity) for severity in ['critical', 'warning']]

@@ -1,0 +1,99 @@
+// PromQL that every rule is put together from.
+local seconds(duration) =
+  local unit = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
+  std.parseInt(std.substr(duration, 0, std.length(duration) - 1)) * unit[duration[std.length(duration) - 1]];
+
+local quoted(names) =
+  local special = std.set(std.stringChars('\\.+*?()|[]{}^$'));
+  local escaped(name) = std.join('', [
+    if std.setMember(char, special) then '\\' + char else char
+    for char in std.stringChars(name)
+  ]);
+  std.escapeStringJson(std.join('|', [escaped(name) for name in names]));
+
+local matching(label, names) = if names == [] then [] else ['%s=~%s' % [label, quoted(names)]];
+local otherThan(label, names) = if names == [] then [] else ['%s!~%s' % [label, quoted(names)]];
+
+function(config) {
+  local this = self,
+
+  seconds: seconds,
+
+  metric(name, matchers=[]):
+    local all = [matcher for matcher in [config.selector] + matchers if matcher != ''];
+    if all == [] then name else '%s{%s}' % [name, std.join(', ', all)],
+
+  // Largest over replicas. Never sum: one duplicate in each of three pods is not a loop.
+  largest(labels, expr): 'max by (%s) (%s)' % [std.join(', ', config.aggregationLabels + labels), expr],
+
+  gauge(name, labels, matchers=[]): this.largest(labels, this.metric(name, matchers)),
+
+  // The gauge's largest value within the window.
+  held(name, labels, matchers=[]):
+    this.largest(labels, 'max_over_time(%s[%s])' % [this.metric(name, matchers), config.window]),
+
+  // A counter that went up within the window. `> 0` is not hurt by the extrapolation of increase(). The second form is
+  // for a series that was born at 3: its increase is 0 for ever, but all it counted is younger than its _created.
+  rose(name, labels, matchers=[]):
+    local counter = this.metric(name, matchers);
+    local created = this.metric(std.strReplace(name, '_total', '_created'), matchers);
+    this.largest(labels, 'increase(%s[%s]) > 0' % [counter, config.window])
+    + '\nor\n' +
+    this.largest(labels, '%s > 0 and time() - %s < %d' % [counter, created, seconds(config.window)]),
+
+  anyOf(exprs): std.join('\nor\n', exprs),
+
+  indent(expr, by='  '): by + std.strReplace(expr, '\n', '\n' + by),
+  group(expr): '(\n' + this.indent(expr) + '\n)',
+
+  pollingTools: [tool for tool in std.objectFields(config.tools) if std.get(config.tools[tool], 'polling', false)],
+  withoutPolling: otherThan('tool', this.pollingTools),
+
+  // The series that one threshold holds for: [{ matchers, threshold }], one for the default, one for each override.
+  // `ofTools`: a tool may have its own number, and it wins over its agent's.
+  scopes(key, severity=null, ofTools=false):
+    local standard = config.thresholds[key];
+    local value(spec) =
+      if severity == null then spec
+      else if std.isNumber(spec) then
+        if severity == 'warning' then spec else spec * standard.critical / standard.warning
+      else if std.objectHas(spec, severity) then spec[severity]
+      else if std.objectHas(spec, 'warning') then spec.warning * standard[severity] / standard.warning
+      else standard[severity];
+    local own(overrides) = {
+      [name]: value(overrides[name][key])
+      for name in std.objectFields(overrides)
+      if std.objectHas(overrides[name], key)
+    };
+    local agents = own(this.agents);
+    local tools = if ofTools then own(config.tools) else {};
+    local perName(label, values, matchers) = [
+      {
+        matchers: matchers + matching(label, [name for name in std.objectFields(values) if values[name] == threshold]),
+        threshold: threshold,
+      }
+      for threshold in std.set(std.objectValues(values))
+    ];
+    local outsideTools = otherThan('tool', std.objectFields(tools) + (if ofTools then this.pollingTools else []));
+    [{ matchers: otherThan('agent', std.objectFields(agents)) + outsideTools, threshold: value(standard) }]
+    + perName('agent', agents, outsideTools)
+    + perName('tool', { [tool]: tools[tool] for tool in std.objectFields(tools) if !std.member(this.pollingTools, tool) }, []),
+
+  // An agent that may take more iterations a turn takes more model calls a conversation.
+  agents: {
+    [name]:
+      local agent = config.agents[name];
+      local iterations = config.thresholds.iterations.warning;
+      local own = std.get(agent, 'iterations', iterations);
+      local allowed = if std.isNumber(own) then own else std.get(own, 'warning', iterations);
+      if allowed == iterations then agent
+      else { conversationModelCalls: std.ceil(config.thresholds.conversationModelCalls.warning * allowed / iterations) } + agent
+    for name in std.objectFields(config.agents)
+  },
+
+  // A gauge above its threshold, overrides included.
+  above(name, labels, key, severity=null, ofTools=false, hold=false): this.anyOf([
+    '%s > %g' % [(if hold then this.held else this.gauge)(name, labels, scope.matchers), scope.threshold]
+    for scope in this.scopes(key, severity, ofTools)
+  ]),
+}

@@ -1,0 +1,46 @@
+"""``turnwatch pack``: the alert rules, dashboards and runbooks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from turnwatch.pack.overlay import overlay_of
+from turnwatch.pack.render import differing
+from turnwatch.pack.render import render as render_pack
+
+pack_app = typer.Typer(no_args_is_help=True, help="Render, check, test, compare and deploy the pack.")
+
+
+@pack_app.callback()
+def _pack() -> None:
+    """Alert rules, dashboards, Alertmanager routing and runbooks."""
+
+
+@pack_app.command()
+def render(
+    config: Annotated[
+        Path | None, typer.Option(help="Settings file of the exporter; thresholds are taken from it.", dir_okay=False)
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder to write to.", file_okay=False)] = Path(),
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
+) -> None:
+    """Write rules, dashboards, the Alertmanager example and the runbooks."""
+    overlay = _overlay(config)
+    if check:
+        if changed := differing(overlay, out):
+            typer.echo("\n".join(f"differs: {path}" for path in changed), err=True)
+            raise typer.Exit(1)
+        return
+    for path in render_pack(overlay, out):
+        typer.echo(path)
+
+
+def _overlay(config: Path | None) -> dict[str, Any] | None:
+    if config is None:
+        return None
+    from turnwatch.settings_file import load_settings
+
+    return overlay_of(load_settings(config))

@@ -1,0 +1,1 @@
+"""The pack: alert rules, dashboards, Alertmanager routing and runbooks, made from Jsonnet."""

@@ -1,0 +1,128 @@
+"""What a settings file changes in the pack's ``_config``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from turnwatch.errors import SettingsError
+from turnwatch.settings import Detect, Settings
+
+
+def overlay_of(settings: Settings) -> dict[str, Any]:
+    """Return the ``_config`` keys that ``settings`` set.
+
+    ``detect``, ``agents`` and ``tools`` are read the way the exporter reads them; ``alerts`` is ``_config`` itself
+    and wins over them.
+    """
+    detect, standard = settings.detect, Detect()
+    overlay: dict[str, Any] = {}
+    if detect.window_seconds != standard.window_seconds:
+        overlay["window"] = f"{round(detect.window_seconds)}s"
+    thresholds: dict[str, Any] = {}
+    if detect.max_identical_calls != standard.max_identical_calls:
+        thresholds["identicalCalls"] = detect.max_identical_calls
+    if detect.iteration_threshold != standard.iteration_threshold:
+        thresholds["iterations"] = {"warning": detect.iteration_threshold}
+    agents = {
+        name: _without_none(iterations=agent.iteration_threshold, identicalCalls=agent.max_identical_calls)
+        for name, agent in settings.agents.items()
+    }
+    tools = {
+        name: _without_none(polling=tool.polling, identicalCalls=tool.max_identical_calls)
+        for name, tool in settings.tools.overrides.items()
+    }
+    for key, value in (("thresholds", thresholds), ("agents", agents), ("tools", tools)):
+        if present := {name: entry for name, entry in value.items() if entry != {}}:
+            overlay[key] = present
+    return _merged(overlay, settings.alerts)
+
+
+def checked(overlay: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``overlay`` with single numbers written out as warning thresholds.
+
+    Args:
+        overlay: Keys of ``_config``, nested as there.
+        defaults: The pack's whole ``_config``.
+
+    Raises:
+        SettingsError: A key is not one of ``_config``, or its value is of another kind.
+    """
+    thresholds = defaults["thresholds"]
+    free = {
+        "agents": dict.fromkeys(thresholds, 0),
+        "tools": {"identicalCalls": 0, "polling": False},
+    }
+    result: dict[str, Any] = {}
+    for key, value in overlay.items():
+        path = f"alerts.{key}"
+        if key in free:
+            names = _object(value, path)
+            result[key] = {name: _section(entry, free[key], f"{path}.{name}") for name, entry in names.items()}
+        else:
+            result.update(_section({key: value}, defaults, "alerts"))
+    for name, value in result.get("thresholds", {}).items():
+        if isinstance(thresholds[name], dict) and not isinstance(value, dict):
+            result["thresholds"][name] = {"warning": value}
+    return result
+
+
+def as_jsonnet(value: object) -> str:
+    """Return ``value`` as Jsonnet in which every object is laid over what is there, not put in its place."""
+    if isinstance(value, Mapping):
+        fields = (
+            f"{json.dumps(key)}{'+' if isinstance(entry, Mapping) else ''}: {as_jsonnet(entry)}"
+            for key, entry in value.items()
+        )
+        return "{" + ", ".join(fields) + "}"
+    return json.dumps(value)
+
+
+def _section(value: object, known: Mapping[str, Any], path: str) -> dict[str, Any]:
+    entries = _object(value, path)
+    for key, entry in entries.items():
+        here = f"{path}.{key}"
+        if key not in known:
+            raise SettingsError(f"unknown key {here}; known: {', '.join(sorted(known))}")
+        if isinstance(entry, Mapping) and isinstance(known[key], Mapping):
+            _section(entry, known[key], here)
+        elif not _is_same_kind(entry, known[key]):
+            raise SettingsError(f"{here}: {entry!r} is not {_kind(known[key])}")
+    return dict(entries)
+
+
+def _object(value: object, path: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise SettingsError(f"{path}: {value!r} is not a mapping")
+    return value
+
+
+def _is_same_kind(value: object, known: object) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if isinstance(known, bool):
+        return isinstance(value, bool)
+    if isinstance(known, (int, float)):
+        # An agent's threshold is a number or {warning, critical}.
+        return is_number or (isinstance(value, Mapping) and set(value) <= {"warning", "critical"})
+    if isinstance(known, Mapping):
+        return is_number and "warning" in known
+    return isinstance(value, type(known))
+
+
+def _kind(known: object) -> str:
+    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
+    return names.get(type(known), "a mapping")
+
+
+def _without_none(**entries: object) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value is not None}
+
+
+def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(under)
+    for key, value in over.items():
+        below = merged.get(key)
+        both = isinstance(below, Mapping) and isinstance(value, Mapping)
+        merged[key] = _merged(below, value) if both else value  # type: ignore[arg-type]
+    return merged
