@@ -5,13 +5,13 @@ function(config, alert) {
   local variables = std.join('&', ['var-%s={{ $labels.%s | urlquery }}' % [label, label] for label in labels]),
 
   alert: alert.alert,
-  expr: alert.expr,
+  expr: std.rstripChars(alert.expr, "\n"),
   [if std.objectHas(alert, 'pendingFor') then 'for']: alert.pendingFor,
   keep_firing_for: config.keepFiringFor,
   labels: { severity: alert.severity },
   annotations: {
     summary: alert.summary,
-    description: alert.description,
+    description: std.rstripChars(alert.description, "\n"),
     runbook_url: '%s/%s.md' % [config.runbookBaseUrl, alert.alert],
     dashboard_url: '%s/%s%s' % [config.dashboardBaseUrl, alert.dashboard, if labels == [] then '' else '?' + variables],
   },

@@ -15,7 +15,7 @@ def pack_home() -> Path:
     Raises:
         FileNotFoundError: Neither the installed package nor a checkout around it has them.
     """
-    package = Path(str(resources.files("turnwatch")))
+    package = Path(str(resources.files("turnwatch.pack"))).parent
     candidates = (package / "_pack", package.parent.parent)
     for candidate in candidates:
         if (candidate / MIXIN).is_file():
