@@ -41,9 +41,8 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        help="Tells you that an LLM agent is stuck, from your own Prometheus.",
     )
-    app.callback()(_common_options)
+    app.callback(help="Tells you that an LLM agent is stuck, from your own Prometheus.")(_common_options)
     asked_for = next((argument for argument in arguments if not argument.startswith("-")), None)
     for name, help_line in COMMANDS.items():
         if name == asked_for:
@@ -77,4 +76,4 @@ def _common_options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    pass
