@@ -1,0 +1,68 @@
+"""The input hash: which calls are the same call."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+from turnwatch.core.canonical import canonical_bytes
+from turnwatch.core.events import MISSING
+from turnwatch.settings import DEFAULT_VOLATILE_KEYS
+
+HASH_KEY_VARIABLE: Final = "TURNWATCH_HASH_KEY"
+
+# os.environ.get takes longer than the whole hash of a short call when the variable is not set; the mapping
+# behind it answers at once and sees every change made through os.environ.
+_environment: Final = getattr(os.environ, "_data", None)
+_encoded_variable: Final = os.environ.encodekey(HASH_KEY_VARIABLE) if _environment is not None else HASH_KEY_VARIABLE
+
+
+def input_hash(
+    tool: str,
+    args: object = MISSING,
+    *,
+    volatile_keys: Iterable[str] = DEFAULT_VOLATILE_KEYS,
+    key: str | bytes | None = None,
+) -> str:
+    """The identity of a tool call: 16 hexadecimal characters.
+
+    SHA-256 over the tool's name, a NUL and the canonical form of the arguments, cut to 64 bits. With a key it is
+    HMAC-SHA-256, so that arguments with few possible values cannot be guessed back from it.
+
+    Args:
+        tool: The tool's name.
+        args: The arguments: any object, or JSON text. MISSING, the default, is not the same as empty.
+        volatile_keys: Argument names that do not count, at any depth.
+        key: None takes the key from the environment (TURNWATCH_HASH_KEY, looked up at each call); b"" means
+            no key.
+
+    Never raises an Exception.
+    """
+    message = _name(tool) + b"\0" + canonical_bytes(args, volatile_keys)
+    if key is None:
+        key = _environment_key()
+    if not key:
+        return hashlib.sha256(message).hexdigest()[:16]
+    return hmac.digest(_as_bytes(key), message, "sha256").hex()[:16]
+
+
+def _name(tool: object) -> bytes:
+    if type(tool) is str:
+        if tool.isascii():
+            return tool.encode()
+        return unicodedata.normalize("NFC", tool).encode("utf-8", "surrogatepass")
+    return canonical_bytes(tool, ())
+
+
+def _environment_key() -> str | bytes | None:
+    if _environment is not None and _encoded_variable not in _environment:
+        return None
+    return os.environ.get(HASH_KEY_VARIABLE)
+
+
+def _as_bytes(key: str | bytes) -> bytes:
+    return key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
