@@ -9,9 +9,12 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+from turnwatch.core.binding import bind_arguments
 from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING
 from turnwatch.settings import DEFAULT_VOLATILE_KEYS
+
+__all__ = ["HASH_KEY_VARIABLE", "bind_arguments", "input_hash"]
 
 HASH_KEY_VARIABLE: Final = "TURNWATCH_HASH_KEY"
 

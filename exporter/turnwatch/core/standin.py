@@ -19,7 +19,6 @@ import fractions
 import functools
 import hashlib
 import io
-import os
 import pathlib
 import sys
 import types
