@@ -1,0 +1,485 @@
+"""One turn: what the agent did between a user's message and its answer."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from turnwatch.core.default import default_watch
+from turnwatch.core.engine import Engine
+from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
+from turnwatch.core.keys import KeyTable
+from turnwatch.core.verdict import SEVERITY_RANK, Verdict
+from turnwatch.core.windows import put_tails
+
+if TYPE_CHECKING:
+    from turnwatch.core.conversation import ConversationState
+    from turnwatch.core.series import AgentSeries, ToolSeries
+    from turnwatch.core.watch import Watch
+
+_MAX_VERDICTS: Final = 32
+
+
+class TurnState:
+    """Counts one turn's calls and judges them, in memory that does not grow with the turn.
+
+    Args:
+        agent: The agent whose turn it is.
+        conversation_id: Turns with the same id are judged together as well.
+        parent: The turn that started this one, for sub-agents. Spend and tokens count into its totals.
+        turn_id: An id of the caller's; made up when left out.
+        at: Start in seconds since the epoch; now when left out.
+        watch: What it shares with other turns; the process's own when left out.
+
+    Attributes:
+        iterations: Model calls, failed ones included.
+        tool_calls: Tool calls, cached and denied ones included.
+        repeats: Calls whose (tool, input hash) came before in this turn.
+        duplicates: Repeats past the threshold.
+        missing_arguments: Calls whose arguments the source did not carry.
+        usage: Tokens of this turn's own model calls; None when none reported any.
+        total_spend_usd, total_tokens: Child turns included.
+        unpriced_models: Models used that have no known price.
+        verdict: The worst verdict so far.
+        verdicts: Every verdict, the first ones of a turn that has very many.
+        wasted_tool_calls, wasted_usd: What came after the first stuck verdict.
+        stop_reason: Why the turn ended; None while it is open.
+        source: Who reports the calls, for counting what it does not carry.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_conversation",
+        "_ended_at",
+        "_key",
+        "_keys",
+        "_pending",
+        "_priced_calls",
+        "_saw_usage",
+        "_started_models",
+        "_stuck",
+        "_unfinished",
+        "agent",
+        "conversation_id",
+        "duplicates",
+        "engine",
+        "iterations",
+        "last_active",
+        "missing_arguments",
+        "parent",
+        "repeats",
+        "series",
+        "source",
+        "spent_usd",
+        "started",
+        "stop_reason",
+        "tokens",
+        "tool_calls",
+        "total_spend_usd",
+        "total_tokens",
+        "turn_id",
+        "unpriced_models",
+        "verdict",
+        "verdicts",
+        "wasted_tool_calls",
+        "wasted_usd",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        agent: str = "",
+        *,
+        conversation_id: str | None = None,
+        parent: TurnState | None = None,
+        turn_id: str | None = None,
+        at: float | None = None,
+        watch: Watch | None = None,
+        source: str = "hand",
+    ) -> None:
+        self.watch = watch = watch or default_watch()
+        self.agent = agent
+        self.parent = parent
+        self.conversation_id = conversation_id if conversation_id is not None else parent and parent.conversation_id
+        self.turn_id = turn_id or uuid.uuid4().hex
+        self.started = watch.clock() if at is None else at
+        self.last_active = self.started
+        self.source = source
+        self.iterations = 0
+        self.tool_calls = 0
+        self.repeats = 0
+        self.duplicates = 0
+        self.missing_arguments = 0
+        self.tokens = Usage()
+        self.spent_usd = 0.0
+        self.total_spend_usd = 0.0
+        self.total_tokens = 0
+        self.unpriced_models: set[str] = set()
+        self.verdict: Verdict | None = None
+        self.verdicts: list[Verdict] = []
+        self.wasted_tool_calls = 0
+        self.wasted_usd = 0.0
+        self.stop_reason: str | None = None
+        self._ended_at: float | None = None
+        self._keys = KeyTable(watch.settings.bounds.keys_per_turn)
+        self._pending: dict[str, int] = {}
+        self._unfinished: dict[str, int] = {}
+        self._saw_usage = False
+        self._priced_calls = 0
+        self._started_models = 0
+        self._stuck = False
+        self.engine = Engine()
+        with watch.lock:
+            self.series: AgentSeries = watch.agent_series(agent)
+            self._conversation: ConversationState | None = None
+            if self.conversation_id is not None:
+                self._conversation, dropped = watch.conversations.touch(self.conversation_id, self.started)
+                self._conversation.turns += 1
+                if dropped:
+                    watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
+        self._key = watch.opened(self)
+
+    # What a caller reads
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of this turn's own model calls; None when none of them reported any."""
+        return self.tokens if self._saw_usage else None
+
+    @property
+    def spend_usd(self) -> float | None:
+        """Dollars of this turn's own model calls: 0 before the first, None when none had usage and a price."""
+        if self._priced_calls or not self.iterations:
+            return self.spent_usd
+        return None
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds since the turn started, or that it took."""
+        return max(0.0, (self.watch.clock() if self._ended_at is None else self._ended_at) - self.started)
+
+    @property
+    def dropped_keys(self) -> int:
+        """Distinct calls that were forgotten because the turn made too many different ones."""
+        return self._keys.dropped
+
+    @property
+    def conversation(self) -> ConversationState | None:
+        """What is known of the conversation that this turn belongs to."""
+        return self._conversation
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn is over."""
+        return self.stop_reason is not None
+
+    def explain(self) -> str:
+        """Every verdict in words: which calls, what stayed the same, what would have cleared it."""
+        if not self.verdicts:
+            return "No loop seen in this turn."
+        return "\n".join(explain(verdict) for verdict in self.verdicts)
+
+    # Tool calls
+
+    def record(self, tool: str, input_hash: str | None, *, at: float | None = None) -> int:
+        """Count a call of which only the hash is known, and never the result.
+
+        Returns:
+            How often this (tool, input hash) has been seen in this turn, this call included; 0 when
+            the hash is None.
+        """
+        call = ToolCall(tool, input_hash=input_hash, started=at, ended=at)
+        seen = self.begin_call(call)
+        self.end_call(call)
+        return seen
+
+    def begin_call(self, call: ToolCall) -> int:
+        """Count a call at its start, before its result is known.
+
+        Fills ``call.input_hash``, ``call.started`` and what the settings say about the tool.
+
+        Returns:
+            How often this (tool, input hash) has been seen in this turn, this call included; 0 when
+            the arguments are missing.
+        """
+        try:
+            return self._begin_call(call)
+        except Exception:
+            self.watch.internal_error("begin_call")
+            return 0
+
+    def _begin_call(self, call: ToolCall) -> int:
+        watch = self.watch
+        tool = call.tool
+        key = call.input_hash
+        if key is None and call.args is not MISSING:
+            key = call.input_hash = watch.hash(tool, call.args)
+        now = call.started
+        if now is None:
+            now = call.started = watch.clock()
+        if call.round is None and self._started_models:
+            call.round = self._started_models
+        override = watch.override(tool)
+        if override is not None:
+            if override.read_only is not None:
+                call.read_only = override.read_only
+            if override.polling is not None:
+                call.polling = override.polling
+            if override.idempotent is not None:
+                call.idempotent = override.idempotent
+            if override.side_effect is not None:
+                call.destructive = override.side_effect
+        window = watch.window
+        with watch.lock:
+            agent = self.series
+            series = agent.tools.get(tool) or watch.tool_series(agent, tool, self.agent)
+            self.last_active = max(self.last_active, now)
+            self.tool_calls += 1
+            self._unfinished[series.label] = self._unfinished.get(series.label, 0) + 1
+            agent.tool_calls.put(self.tool_calls, now + window)
+            if self._stuck:
+                self.wasted_tool_calls += 1
+                series.wasted().inc()
+            if key is None:
+                self.missing_arguments += 1
+                watch.meter.counter("turnwatch_fingerprint_missing_total", self.source).inc()
+                return 0
+            pair = (tool, key)
+            if self._conversation is not None:
+                again = self._conversation.keys.add(pair, now, window)
+                agent.conversation_identical.put(again.count if again else 1, now + window)
+            seen = self._keys.add(pair, now, window)
+            if seen is None:
+                series.identical.put(1, now + window)
+                return 1
+            put_tails(series.identical, seen.times, window)
+            self.repeats += 1
+            self._pending[series.label] = self._pending.get(series.label, 0) + 1
+            if seen.count > series.max_identical:
+                self.duplicates += 1
+                series.duplicates.inc(1.0, watch.exemplar())
+            return seen.count
+
+    def end_call(self, call: ToolCall) -> Verdict | None:
+        """Note what came of a call that was begun, and judge the turn.
+
+        Returns:
+            A verdict when this call brought a new one.
+        """
+        try:
+            return self._end_call(call)
+        except Exception:
+            self.watch.internal_error("end_call")
+            return None
+
+    def _end_call(self, call: ToolCall) -> Verdict | None:
+        watch = self.watch
+        if call.ended is None:
+            call.ended = watch.clock()
+        started = call.started if call.started is not None else call.ended
+        with watch.lock:
+            series = self.series.tools.get(call.tool) or watch.tool_series(self.series, call.tool, self.agent)
+            series.call(call.outcome).inc()
+            self._take(self._unfinished, series.label)
+            if call.ended > started:
+                series.duration.observe(call.ended - started)
+            self.last_active = max(self.last_active, call.ended)
+            new = self._judge(call, series, started)
+        if new is not None:
+            watch.notify(self, new)
+        return new
+
+    @staticmethod
+    def _take(counts: dict[str, int], key: str) -> bool:
+        left = counts.get(key, 0)
+        if left > 1:
+            counts[key] = left - 1
+        elif left:
+            del counts[key]
+        return left > 0
+
+    def _judge(self, call: ToolCall, series: ToolSeries, started: float) -> Verdict | None:
+        new = self.engine.observe(call)
+        seen = self.engine.last
+        if seen.repeat_result is not None and self._take(self._pending, series.label):
+            series.result(seen.repeat_result).inc()
+        if seen.stale_calls:
+            series.stale.put(seen.stale_calls, started + self.watch.window)
+        if self._conversation is not None:
+            over_turns = self._conversation.engine.observe(call)
+            if over_turns is not None and (
+                new is None or SEVERITY_RANK[over_turns.severity] > SEVERITY_RANK[new.severity]
+            ):
+                new = self._in_this_turn(over_turns)
+        if new is not None:
+            self._add_verdict(new, series)
+        return new
+
+    def _in_this_turn(self, verdict: Verdict) -> Verdict:
+        """A conversation's verdict, with the numbers of this turn's own calls."""
+        offset = verdict.detected_call - self.tool_calls
+        return Verdict(
+            kind=verdict.kind,
+            severity=verdict.severity,
+            tool=verdict.tool,
+            first_call=max(1, verdict.first_call - offset),
+            detected_call=max(1, verdict.detected_call - offset),
+            reason=f"{verdict.reason.rstrip('.')}, over the turns of the conversation.",
+            mode=verdict.mode,
+            calls=tuple(number - offset for number in verdict.calls if number > offset),
+            unchanged=verdict.unchanged,
+            clears=verdict.clears,
+        )
+
+    def _add_verdict(self, verdict: Verdict, series: ToolSeries) -> None:
+        if len(self.verdicts) < _MAX_VERDICTS:
+            self.verdicts.append(verdict)
+        if self.verdict is None or SEVERITY_RANK[verdict.severity] > SEVERITY_RANK[self.verdict.severity]:
+            self.verdict = verdict
+        if verdict.severity == "stuck":
+            self._stuck = True
+        series.loops(verdict.kind, verdict.severity).inc(1.0, self.watch.exemplar())
+
+    # Model calls
+
+    def begin_model(self, at: float | None = None) -> int:
+        """Count a model call at its start.
+
+        Returns:
+            The number of this iteration.
+        """
+        try:
+            watch = self.watch
+            now = watch.clock() if at is None else at
+            with watch.lock:
+                series = self.series
+                self.iterations += 1
+                self._started_models += 1
+                self.last_active = max(self.last_active, now)
+                series.iterations.put(self.iterations, now + watch.window)
+                if self.iterations == series.iteration_threshold + 1:
+                    series.over_iterations.inc(1.0, watch.exemplar())
+                if self._conversation is not None:
+                    self._conversation.model_calls += 1
+                    self._conversation.last_active = max(self._conversation.last_active, now)
+                    series.conversation_model_calls.put(self._conversation.model_calls, now + watch.window)
+        except Exception:
+            self.watch.internal_error("begin_model")
+        return self.iterations
+
+    def end_model(self, call: ModelCall) -> Verdict | None:
+        """Note what came of a model call that was begun: tokens, dollars, duration.
+
+        Returns:
+            A verdict when its text reply brought a new one.
+        """
+        try:
+            return self._end_model(call)
+        except Exception:
+            self.watch.internal_error("end_model")
+            return None
+
+    def _end_model(self, call: ModelCall) -> Verdict | None:
+        watch = self.watch
+        if call.ended is None:
+            call.ended = watch.clock()
+        usage, spend = call.usage, call.spend_usd
+        if spend is None and usage is not None:
+            spend = watch.prices.cost(call.provider, call.model, usage, call.started or call.ended)
+        verdict = None
+        with watch.lock:
+            series = watch.model_series(self.series, call.model)
+            series.calls["error" if call.outcome == "error" else "ok"].inc()
+            if call.started is not None and call.ended > call.started:
+                series.duration.observe(call.ended - call.started)
+            self.last_active = max(self.last_active, call.ended)
+            if usage is not None:
+                self._saw_usage = True
+                for kind, counter in series.tokens.items():
+                    amount = getattr(usage, kind)
+                    if amount:
+                        counter.inc(amount)
+                        setattr(self.tokens, kind, getattr(self.tokens, kind) + amount)
+            elif call.outcome != "error":
+                self.series.without_usage.inc()
+            if spend is None:
+                if usage is not None:
+                    self.unpriced_models.add(call.model)
+                    watch.meter.counter("agent_unpriced_model_calls_total", watch.model_label(call.model)).inc()
+            else:
+                self._priced_calls += 1
+                self.spent_usd += spend
+                series.spend.inc(spend)
+                if self._stuck:
+                    self.wasted_usd += spend
+                    self.series.wasted_usd.inc(spend)
+            self._add_to_totals(spend or 0.0, usage.total if usage is not None else 0, call.ended + watch.window)
+            if call.text is not None:
+                verdict = self.engine.observe_reply(call.text)
+                if verdict is not None:
+                    self._add_verdict(verdict, watch.tool_series(self.series, verdict.tool, self.agent))
+        if verdict is not None:
+            watch.notify(self, verdict)
+        return verdict
+
+    def _add_to_totals(self, spend: float, tokens: int, expires: float) -> None:
+        turn: TurnState | None = self
+        while turn is not None:
+            turn.total_spend_usd += spend
+            turn.total_tokens += tokens
+            turn.series.spend.put(turn.total_spend_usd, expires)
+            turn.series.tokens.put(turn.total_tokens, expires)
+            turn = turn.parent
+        if self._conversation is not None:
+            self._conversation.spend_usd += spend
+            self._conversation.tokens += tokens
+            self.series.conversation_spend.put(self._conversation.spend_usd, expires)
+
+    # The end
+
+    def end(self, stop_reason: str = "final_answer", at: float | None = None) -> None:
+        """End the turn; a second end changes nothing.
+
+        Args:
+            stop_reason: One of ``turnwatch.core.events.STOP_REASONS``; anything else counts as "unknown".
+            at: Seconds since the epoch; now when left out.
+        """
+        try:
+            self._end(stop_reason, at)
+        except Exception:
+            self.watch.internal_error("end")
+
+    def _end(self, stop_reason: str, at: float | None) -> None:
+        from turnwatch.core.events import STOP_REASONS
+
+        watch = self.watch
+        with watch.lock:
+            if self.stop_reason is not None:
+                return
+            self.stop_reason = stop_reason if stop_reason in STOP_REASONS else "unknown"
+            self._ended_at = watch.clock() if at is None else at
+            watch.closed(self, self._key)
+            agent, meter = self.series.label, watch.meter
+            for tool, count in self._pending.items():
+                self.series.tools[tool].result("unknown").inc(count)
+            for tool, count in self._unfinished.items():
+                self.series.tools[tool].call("error").inc(count)
+            meter.counter("agent_turns_total", agent, self.stop_reason).inc()
+            meter.counter("agent_turns_judged_total", agent, self.engine.mode).inc()
+            exemplar = watch.exemplar()
+            meter.histogram("agent_iterations", agent, self.stop_reason).observe(self.iterations, exemplar)
+            meter.histogram("agent_turn_tool_calls", agent).observe(self.tool_calls, exemplar)
+            meter.histogram("agent_turn_duration_seconds", agent).observe(self.elapsed_seconds, exemplar)
+            if self._priced_calls:
+                meter.histogram("agent_turn_spend_usd", agent).observe(self.spent_usd, exemplar)
+
+
+def explain(verdict: Verdict) -> str:
+    """A verdict in words, for people."""
+    numbers = ", ".join(str(number) for number in verdict.calls) or f"{verdict.first_call} to {verdict.detected_call}"
+    parts = [f"Call {verdict.detected_call}: {verdict.reason}", f"Calls: {numbers}."]
+    if verdict.unchanged:
+        parts.append(f"Unchanged: {verdict.unchanged}")
+    if verdict.clears:
+        parts.append(f"Would have cleared it: {verdict.clears}")
+    return " ".join(part if part.endswith(".") else f"{part}." for part in parts)

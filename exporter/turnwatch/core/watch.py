@@ -1,0 +1,257 @@
+"""What turns share: settings, series, prices, conversations, and the lock that guards them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+from turnwatch.core.conversation import Conversations, ConversationState
+from turnwatch.core.engine import Engine
+from turnwatch.core.events import MISSING
+from turnwatch.core.hashing import input_hash
+from turnwatch.core.meter import Exemplar, Meter, NullMeter
+from turnwatch.core.prices import PriceBook
+from turnwatch.core.series import AgentSeries, ModelSeries, ToolSeries
+from turnwatch.core.turn import TurnState
+from turnwatch.core.verdict import Verdict
+from turnwatch.settings import Settings, ToolOverride
+
+OTHER = "__other__"
+UNKNOWN = "unknown"
+
+logger = logging.getLogger("turnwatch")
+
+_EPOCH_OFFSET = time.time() - time.monotonic()
+
+
+def steady_clock() -> float:
+    """Seconds since the epoch that never go backwards while the process lives."""
+    return _EPOCH_OFFSET + time.monotonic()
+
+
+class Watch:
+    """Everything that the turns of one process share.
+
+    Args:
+        settings: Thresholds, bounds, overrides.
+        meter: Where metrics are counted; None counts nowhere.
+        clock: Seconds since the epoch, for calls that bring no time of their own.
+        exemplar: Gives the labels of an exemplar (the current trace id), or None where there is none.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        meter: Meter | None = None,
+        *,
+        clock: Callable[[], float] = steady_clock,
+        exemplar: Callable[[], Exemplar | None] | None = None,
+        prices: PriceBook | None = None,
+    ) -> None:
+        self.settings = settings or Settings()
+        self.meter: Meter = meter or NullMeter()
+        self.clock = clock
+        self.lock = threading.Lock()
+        self.exemplar = exemplar or (lambda: None)
+        self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
+        self.window = self.settings.detect.window_seconds
+        self.prices = prices or PriceBook(self.settings.prices_file)
+        self.agents: dict[str, AgentSeries] = {}
+        self._names: dict[str, set[str]] = {"agent": set(), "tool": set(), "model": set()}
+        bounds = self.settings.bounds
+        self._name_bounds = {"agent": bounds.agents, "tool": bounds.tools, "model": bounds.models}
+        self._registered_tools: set[str] = set(self.settings.tools.overrides)
+        self._open: dict[int, weakref.ref[TurnState]] = {}
+        self._next_turn = 0
+        self.conversations = Conversations(
+            self._make_conversation, bounds.conversations, bounds.conversation_ttl_s
+        )
+        self._volatile_keys = self.settings.detect.volatile_keys
+        self._tool_volatile_keys = {
+            tool: self._volatile_keys | override.volatile_keys
+            for tool, override in self.settings.tools.overrides.items()
+            if override.volatile_keys
+        }
+        self._last_error_log = 0.0
+        self._unlogged_errors = 0
+
+    # Turns
+
+    def open_turn(
+        self,
+        agent: str = "",
+        *,
+        conversation_id: str | None = None,
+        parent: TurnState | None = None,
+        turn_id: str | None = None,
+        at: float | None = None,
+    ) -> TurnState:
+        """Open a turn. A turn with a parent belongs to the parent's conversation unless told otherwise."""
+        return TurnState(
+            agent, conversation_id=conversation_id, parent=parent, turn_id=turn_id, at=at, watch=self
+        )
+
+    def opened(self, turn: TurnState) -> int:
+        """Register an open turn under a key of its own; past the bound the oldest is evicted and counted."""
+        oldest: TurnState | None = None
+        with self.lock:
+            self._next_turn += 1
+            key = self._next_turn
+            label = turn.series.label
+
+            def forget(_: weakref.ref[TurnState], key: int = key, label: str = label) -> None:
+                # Runs inside the garbage collector, maybe with the lock held: single dict operations only.
+                self._open.pop(key, None)
+                series = self.agents.get(label)
+                if series is not None:
+                    series.open_turns.pop(key, None)
+
+            self._open[key] = weakref.ref(turn, forget)
+            turn.series.open_turns[key] = turn.started
+            if len(self._open) > self.settings.bounds.open_turns:
+                oldest = next(iter(self._open.values()))()
+        if oldest is not None:
+            self.count("turnwatch_turns_evicted_total", "open_turns_bound")
+            oldest.end("evicted")
+        return key
+
+    def closed(self, turn: TurnState, key: int) -> None:
+        """Take a turn off the list of open ones. The caller holds the lock."""
+        self._open.pop(key, None)
+        turn.series.open_turns.pop(key, None)
+
+    def forget_open_turns(self) -> None:
+        """Forget the turns that were open in the parent process: after a fork they are not this one's."""
+        self.lock = threading.Lock()
+        self._open.clear()
+        for series in self.agents.values():
+            series.open_turns.clear()
+
+    def _make_conversation(self, conversation_id: str) -> ConversationState:
+        return ConversationState(
+            conversation_id, Engine(scope="conversation"), self.settings.bounds.keys_per_turn
+        )
+
+    # Series
+
+    def agent_series(self, agent: str) -> AgentSeries:
+        """The series of this agent, or of ``__other__`` past the bound."""
+        series = self.agents.get(agent)
+        if series is None:
+            label = self._label("agent", agent)
+            series = self.agents.get(label)
+            if series is None:
+                override = self.settings.agents.get(agent)
+                threshold = (override and override.iteration_threshold) or self.settings.detect.iteration_threshold
+                series = self.agents[label] = AgentSeries(self.meter, label, threshold)
+        return series
+
+    def tool_series(self, agent: AgentSeries, tool: str, agent_name: str) -> ToolSeries:
+        """The series of this agent's tool, or of ``__other__`` past the bound. The caller holds the lock."""
+        series = agent.tools.get(tool)
+        if series is None:
+            label = self._label("tool", tool)
+            series = agent.tools.get(label)
+            if series is None:
+                series = agent.tools[label] = ToolSeries(
+                    self.meter, agent.label, label, self.max_identical_calls(agent_name, tool)
+                )
+        return series
+
+    def model_series(self, agent: AgentSeries, model: str) -> ModelSeries:
+        """The series of this agent's model, or of ``__other__`` past the bound. The caller holds the lock."""
+        series = agent.models.get(model)
+        if series is None:
+            label = self._label("model", model)
+            series = agent.models.get(label)
+            if series is None:
+                series = agent.models[label] = ModelSeries(self.meter, agent.label, label)
+        return series
+
+    def register_tool(self, tool: str) -> None:
+        """Keep this tool's own label whatever the bound: it comes from code, not from a model."""
+        self._registered_tools.add(tool)
+
+    def _label(self, kind: str, name: str) -> str:
+        if not name:
+            return UNKNOWN
+        names = self._names[kind]
+        if name in names or (kind == "tool" and name in self._registered_tools):
+            return name
+        if len(names) < self._name_bounds[kind]:
+            names.add(name)
+            return name
+        self.meter.counter("turnwatch_label_values_folded_total", kind).inc()
+        return OTHER
+
+    def model_label(self, model: str) -> str:
+        """The label under which this model is counted. The caller holds the lock."""
+        return self._label("model", model)
+
+    def gauges(self) -> list[tuple[str, tuple[str, ...], float]]:
+        """(metric, label values, value) of every gauge that is computed at scrape time."""
+        with self.lock:
+            now = self.clock()
+            return [row for series in self.agents.values() for row in series.gauges(now)]
+
+    def count(self, name: str, *labels: str, amount: float = 1.0) -> None:
+        """Add to one of the catalogue's counters."""
+        with self.lock:
+            self.meter.counter(name, *labels).inc(amount)
+
+    # Settings of one tool or agent
+
+    def hash(self, tool: str, args: object = MISSING) -> str:
+        """The public input hash under this watch's settings."""
+        return input_hash(
+            tool,
+            args,
+            volatile_keys=self._tool_volatile_keys.get(tool, self._volatile_keys),
+            key=self.settings.hash_key,
+        )
+
+    def override(self, tool: str) -> ToolOverride | None:
+        """What the settings say about this tool."""
+        return self.settings.tools.overrides.get(tool)
+
+    def max_identical_calls(self, agent: str, tool: str) -> int:
+        """How many identical calls are allowed: the tool's own setting, then the agent's, then the general one."""
+        tool_override = self.override(tool)
+        if tool_override is not None and tool_override.max_identical_calls is not None:
+            return tool_override.max_identical_calls
+        agent_override = self.settings.agents.get(agent)
+        if agent_override is not None and agent_override.max_identical_calls is not None:
+            return agent_override.max_identical_calls
+        return self.settings.detect.max_identical_calls
+
+    # Faults
+
+    def internal_error(self, where: str) -> None:
+        """Count an error that was kept from the agent; log it once a minute at most. Never raises."""
+        try:
+            self._unlogged_errors += 1
+            now = time.monotonic()
+            if now - self._last_error_log >= 60.0 or not self._last_error_log:
+                self._last_error_log = now
+                logger.warning(
+                    "turnwatch failed inside %s and went on (%d since the last such line)",
+                    where,
+                    self._unlogged_errors,
+                    exc_info=logger.isEnabledFor(logging.DEBUG),
+                )
+                self._unlogged_errors = 0
+            self.count("turnwatch_internal_errors_total")
+        except Exception:  # the meter itself may be what is broken  # noqa: S110
+            pass
+
+    def notify(self, turn: TurnState, verdict: Verdict) -> None:
+        """Tell whoever listens of a new verdict. The caller does not hold the lock."""
+        for listener in tuple(self.on_verdict):
+            try:
+                listener(turn, verdict)
+            except Exception:
+                self.internal_error("a verdict listener")
+

@@ -1,0 +1,196 @@
+"""Which view of the metrics is on, and where they can be scraped."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+import prometheus_client
+from prometheus_client import CollectorRegistry
+
+from turnwatch.core.default import default_watch, set_default_watch
+from turnwatch.core.meter import Exemplar, Meter
+from turnwatch.core.watch import Watch
+from turnwatch.errors import TurnwatchError
+from turnwatch.metrics import otel
+from turnwatch.metrics.multiprocess import GaugeWriter, MultiprocessMeter, ReapingCollector, multiprocess_dir
+from turnwatch.metrics.prometheus import StoreCollector
+from turnwatch.metrics.store import Store
+from turnwatch.settings import Settings
+
+if TYPE_CHECKING:
+    from opentelemetry.metrics import MeterProvider
+
+View = Literal["prometheus", "otel"]
+
+
+class Outlet:
+    """One set of counts and the one view it is shown through: two views on one registry double every sum.
+
+    Args:
+        view: "prometheus" (a collector, or prometheus-client's files in multi-process mode) or "otel".
+        registry: The Prometheus registry; prometheus-client's default one when left out.
+        meter_provider: The OpenTelemetry meter provider; the global one when left out.
+        watch: The watch whose gauges are shown; the process's own when left out.
+    """
+
+    def __init__(
+        self,
+        view: View = "prometheus",
+        *,
+        registry: CollectorRegistry | None = None,
+        meter_provider: MeterProvider | None = None,
+        watch: Callable[[], Watch] = default_watch,
+    ) -> None:
+        if view not in ("prometheus", "otel"):
+            raise TurnwatchError(f"metrics={view!r}: use 'prometheus' or 'otel'")
+        self.view: View = view
+        self.registry = registry if registry is not None else prometheus_client.REGISTRY
+        self.meter_provider = meter_provider
+        self.meter: Meter
+        self._collector: StoreCollector | None = None
+        self._writer: GaugeWriter | None = None
+        path = multiprocess_dir()
+        if view == "otel":
+            store = Store()
+            otel.attach(store, watch, meter_provider)
+            self.meter = store
+        elif path is not None:
+            meter = MultiprocessMeter()
+            self.meter = meter
+            self.registry = CollectorRegistry()
+            self.registry.register(ReapingCollector(self.registry, path))
+            self._writer = GaugeWriter(meter, watch, every_seconds=1.0)
+            self._writer.start()
+        else:
+            store = Store()
+            self._collector = StoreCollector(store, watch)
+            self.registry.register(self._collector)
+            self.meter = store
+
+    def close(self) -> None:
+        """Take the metrics off their registry."""
+        if self._collector is not None:
+            self.registry.unregister(self._collector)
+        if self._writer is not None:
+            self._writer.stop()
+
+
+_outlet: Outlet | None = None
+
+
+def configure(
+    settings: Settings | None = None,
+    *,
+    metrics: View = "prometheus",
+    registry: CollectorRegistry | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> Watch:
+    """Set up this process's watch. Optional: without it, environment and YAML file decide at first use.
+
+    Calling it again with the same view and registry keeps what was counted and changes the settings
+    for turns that are opened from then on.
+
+    Args:
+        settings: Wins over TURNWATCH_* environment and over the YAML file that TURNWATCH_CONFIG names.
+        metrics: Show the metrics through prometheus-client or through the OpenTelemetry metrics API.
+        registry: Prometheus registry, when not prometheus-client's default one.
+        meter_provider: OpenTelemetry meter provider, when not the global one.
+
+    Returns:
+        The watch that new turns use.
+
+    Raises:
+        SettingsError: a setting is unknown or has the wrong type.
+        MissingExtraError: metrics="otel" without OpenTelemetry.
+    """
+    from turnwatch.settings_file import load_settings
+
+    return _install(load_settings(settings), metrics, registry, meter_provider)
+
+
+def _install(
+    settings: Settings,
+    view: View = "prometheus",
+    registry: CollectorRegistry | None = None,
+    meter_provider: MeterProvider | None = None,
+) -> Watch:
+    global _outlet
+    wanted = registry if registry is not None else prometheus_client.REGISTRY
+    kept = _outlet
+    if kept is None or kept.view != view or kept.meter_provider is not meter_provider or (
+        view == "prometheus" and kept.registry is not wanted and multiprocess_dir() is None
+    ):
+        if kept is not None:
+            kept.close()
+        _outlet = kept = Outlet(view, registry=registry, meter_provider=meter_provider)
+    watch = Watch(settings, kept.meter, exemplar=current_trace)
+    set_default_watch(watch)
+    return watch
+
+
+def first_use() -> Watch:
+    """The watch of a process that never called configure. A broken configuration is logged, not raised."""
+    from turnwatch.settings_file import load_settings
+
+    fault = ""
+    try:
+        settings = load_settings()
+    except Exception as error:
+        settings, fault = Settings(), str(error)
+    meter = Outlet() if _outlet is None else _outlet
+    _remember(meter)
+    watch = Watch(settings, meter.meter, exemplar=current_trace)
+    if fault:
+        watch.internal_error(f"the configuration, so defaults are used: {fault}")
+    return watch
+
+
+def _remember(outlet: Outlet) -> None:
+    global _outlet
+    _outlet = outlet
+
+
+def current_trace() -> Exemplar | None:
+    """Trace and span id of the current OpenTelemetry span, where there is one."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    if trace is None:
+        return None
+    context = trace.get_current_span().get_span_context()
+    if not context.is_valid:
+        return None
+    return {"trace_id": format(context.trace_id, "032x"), "span_id": format(context.span_id, "016x")}
+
+
+def metrics_registry() -> CollectorRegistry:
+    """The registry to scrape: in multi-process mode the one that adds up all workers."""
+    default_watch()
+    assert _outlet is not None
+    return _outlet.registry
+
+
+def start_metrics_server(port: int = 9464, host: str = "127.0.0.1") -> tuple[Any, Any]:
+    """Serve /metrics on this address from a background thread.
+
+    Args:
+        port: TCP port; 0 picks a free one.
+        host: Address to listen on: loopback unless told otherwise.
+
+    Returns:
+        (server, thread); ``server.shutdown()`` ends it.
+
+    Raises:
+        OSError: the address is taken.
+    """
+    return prometheus_client.start_http_server(port, host, metrics_registry())
+
+
+def metrics_asgi_app() -> Callable[..., Any]:
+    """An ASGI app that answers with the metrics, to mount where /metrics is wanted."""
+    return prometheus_client.make_asgi_app(metrics_registry())  # type: ignore[no-any-return]
+
+
+def metrics_wsgi_app() -> Callable[..., Any]:
+    """A WSGI app that answers with the metrics, to mount where /metrics is wanted."""
+    return prometheus_client.make_wsgi_app(metrics_registry())  # type: ignore[no-any-return]

@@ -1,0 +1,1 @@
+"""Where calls are reported from: by hand, spans, files, frameworks."""

@@ -1,0 +1,110 @@
+"""The spans turnwatch opens itself: agent.turn, llm.chat, tool.execute.
+
+They carry turnwatch.counted, so that turnwatch's own span processor and service do not count the same
+call twice. Where another instrumentation's span for the same thing is current, none is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+try:
+    from opentelemetry import context as otel_context
+    from opentelemetry import trace
+except ImportError:  # the spans are optional: extra "otel"
+    otel_context = trace = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+Attributes = Mapping[str, str | int | float | bool]
+
+_COUNTED: Final = "turnwatch.counted"
+_OPERATION: Final = "gen_ai.operation.name"
+_SAME_THING: Final = {
+    "invoke_agent": frozenset({"AGENT", "agent", "workflow"}),
+    "chat": frozenset({"LLM", "generation"}),
+    "execute_tool": frozenset({"TOOL", "tool"}),
+}
+_KIND_ATTRIBUTES: Final = ("openinference.span.kind", "traceloop.span.kind", "langfuse.observation.type")
+
+
+class OwnSpan:
+    """One open span of turnwatch's, current until it is ended.
+
+    Use ``open_span``; None stands for "no span" everywhere, so that a process without OpenTelemetry pays nothing.
+    """
+
+    __slots__ = ("_span", "_token")
+
+    def __init__(self, span: Span, token: object) -> None:
+        self._span = span
+        self._token = token
+
+    def as_context(self) -> Context:
+        """A context in which this span is current."""
+        return trace.set_span_in_context(self._span)
+
+    def set(self, attributes: Attributes) -> None:
+        """Set attributes."""
+        self._span.set_attributes(attributes)
+
+    def event(self, name: str, attributes: Attributes) -> None:
+        """Add an event."""
+        self._span.add_event(name, attributes)
+
+    def end(self, error_type: str | None = None) -> None:
+        """End the span, with an error's class but never its text: that may hold arguments."""
+        if error_type is not None:
+            self._span.set_attribute("error.type", error_type)
+            self._span.set_status(trace.Status(trace.StatusCode.ERROR))
+        try:
+            otel_context.detach(self._token)  # type: ignore[arg-type]
+        finally:
+            self._span.end()
+
+
+def open_span(
+    name: str, operation: str, attributes: Attributes, *, client: bool = False, parent: OwnSpan | None = None
+) -> OwnSpan | None:
+    """Start a span and make it current.
+
+    Args:
+        name: agent.turn, llm.chat or tool.execute.
+        operation: The GenAI convention's operation: invoke_agent, chat or execute_tool.
+        attributes: Set at the start, so that samplers see them.
+        client: The work is done by a hosted service.
+        parent: The parent where no span is current: a thread does not inherit the turn's.
+
+    Returns:
+        The span; None without OpenTelemetry, without a configured SDK, or beside another
+        instrumentation's span for the same thing.
+    """
+    if trace is None:
+        return None
+    current = trace.get_current_span()
+    if current.is_recording() and _stands_for(current, operation):
+        return None
+    provider = trace.get_tracer_provider()
+    if isinstance(provider, trace.ProxyTracerProvider):
+        return None
+    in_thread = parent is not None and not current.get_span_context().is_valid
+    span = provider.get_tracer("turnwatch").start_span(
+        name,
+        context=parent.as_context() if parent is not None and in_thread else None,
+        kind=trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL,
+        attributes={_OPERATION: operation, _COUNTED: True, **attributes},
+    )
+    return OwnSpan(span, otel_context.attach(trace.set_span_in_context(span)))
+
+
+def _stands_for(span: Any, operation: str) -> bool:
+    attributes = getattr(span, "attributes", None)
+    if not attributes or attributes.get(_COUNTED):
+        return False
+    if attributes.get(_OPERATION) == operation:
+        return True
+    kinds = _SAME_THING[operation]
+    return any(attributes.get(key) in kinds for key in _KIND_ATTRIBUTES)
