@@ -1,0 +1,127 @@
+"""Does a call change state? What its declaration says, else a guess from its name and its command."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from turnwatch.core.events import ToolCall
+
+
+def changes_state(call: ToolCall) -> bool | None:
+    """Whether this call changes state if it succeeds; None when nothing tells.
+
+    What is said outright wins (``call.mutates``), then the declaration (MCP's readOnlyHint, destructiveHint),
+    then the words of the name, and for shell-like tools the command.
+    """
+    if call.mutates is not None:
+        return call.mutates
+    if call.read_only or call.polling:
+        return False
+    if call.destructive:
+        return True
+    guess = _by_name(call.tool)
+    if guess is _RUNS_CODE:
+        command = _command(call.args)
+        return _by_command(command) if command is not None else None
+    if guess is _BY_ARGUMENT:
+        return _by_subcommand(call.args)
+    return guess is _CHANGES if guess is not None else (True if call.read_only is False else None)
+
+
+_CHANGES: Final = "changes"
+_READS: Final = "reads"
+_RUNS_CODE: Final = "runs code"
+_BY_ARGUMENT: Final = "by argument"
+
+_READ_WORDS: Final = frozenset(
+    "get list ls read view show find search grep glob query lookup look fetch retrieve describe inspect check status "
+    "count head tail cat open scroll goto ask explain summarize summarise calculate calc compute think plan reason "
+    "validate verify preview diff compare history browse screenshot download peek stat tree which recall rag select "
+    "info help is has exists poll wait watch monitor ping analyze analyse estimate".split()
+)
+_CHANGE_WORDS: Final = frozenset(
+    "write edit create update delete remove insert append replace patch apply save store put post set add move mv "
+    "rename cp copy mkdir rm touch upload send submit book cancel order buy purchase pay refund transfer commit push "
+    "merge install uninstall deploy publish modify change drop truncate restart start stop kill enable disable assign "
+    "close reopen approve reject schedule register upsert exchange return undo redo format chmod chown sed".split()
+)
+_CODE_WORDS: Final = frozenset(
+    "bash shell sh zsh terminal cmd command exec execute run ipython python code sql powershell console repl".split()
+)
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+@lru_cache(maxsize=4096)
+def _by_name(tool: str) -> str | None:
+    words = [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1]) if not word.isdigit()]
+    if not words:
+        return None
+    if tool in ("str_replace_editor", "str_replace_based_edit_tool", "text_editor", "edit_file_tool"):
+        return _BY_ARGUMENT
+    # Hand-offs move the conversation to another agent; the world is as before.
+    if words[:2] == ["transfer", "to"] or words[0] in ("handoff", "delegate"):
+        return None
+    first = words[0]
+    if first in _CODE_WORDS and not (len(words) > 1 and words[-1] in ("tests", "test", "lint", "linter", "checks")):
+        return _RUNS_CODE
+    for word in words:
+        if word in _CHANGE_WORDS:
+            return _CHANGES
+        if word in _READ_WORDS:
+            return _READS
+    return _RUNS_CODE if words[-1] in _CODE_WORDS else None
+
+
+_COMMAND_KEYS: Final = ("command", "cmd", "code", "query", "sql", "script", "statement", "input", "source")
+
+
+def _command(args: object) -> str | None:
+    if type(args) is dict:
+        for key in _COMMAND_KEYS:
+            value = args.get(key)
+            if isinstance(value, str):
+                return value
+            if isinstance(value, list):
+                return " ".join(str(part) for part in value)
+        return None
+    return args if isinstance(args, str) else None
+
+
+def _by_subcommand(args: object) -> bool | None:
+    """Editors that take what to do as an argument: view reads, everything else writes."""
+    if type(args) is dict:
+        return args.get("command") != "view"
+    return None
+
+
+_SHELL_WRITES: Final = re.compile(
+    r"(?:^|[|;&(\n]|\bthen\b|\bdo\b|\bsudo\b|\bxargs\b)\s*(?:\w+=\S+\s+)*"
+    r"(?:rm|mv|cp|mkdir|rmdir|touch|ln|chmod|chown|tee|patch|dd|truncate|kill|pkill"
+    r"|sed\s+(?:-\S+\s+)*-[a-zA-Z]*i|perl\s+-\S*i|git\s+(?:apply|checkout|commit|reset|stash|add|rm|mv|merge|rebase|clean"
+    r"|restore|revert|pull|push|init|clone|cherry-pick|am)|(?:pip3?|conda|npm|yarn|pnpm|apt|apt-get|brew|cargo|gem|poetry|uv)\s"
+    r"+(?:\w+\s+)?(?:install|uninstall|remove|add|i|update|upgrade)|make\s+install|docker\s+(?:run|rm|stop|start|build)"
+    r"|kubectl\s+(?:apply|delete|create|patch|edit|scale)|systemctl\s+(?:start|stop|restart)|export\s|cd\s+\S+\s*$)"
+    r"|(?<![0-9&<>=\-])>{1,2}\s*(?!/dev/null|&)[\w./$~\"'{]"
+    r"|\bfind\b[^|;]*\s-(?:delete|exec\s+(?:rm|sed|mv))",
+)
+_CODE_WRITES: Final = re.compile(
+    r"\.write\(|\.write_text\(|\.write_bytes\(|\.writelines\(|open\([^)]*,\s*(?:mode\s*=\s*)?[\"'][wax]|\.save\(|\.to_csv\("
+    r"|os\.(?:remove|rename|mkdir|makedirs|unlink)|shutil\.|\bedit_file|\binsert_content|\bcreate_file|\bappend_file"
+    r"|writeFile|\.commit\(",
+)
+_SQL_WRITES: Final = re.compile(
+    r"^\s*(?:with\b.*?\)\s*)?(?:insert|update|delete|create|alter|drop|truncate|replace|merge|grant|revoke|rename|begin"
+    r"|commit|rollback|use|set)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def _by_command(command: str) -> bool:
+    command = command[:4096]
+    return (
+        _SHELL_WRITES.search(command) is not None
+        or _SQL_WRITES.search(command) is not None
+        or _CODE_WRITES.search(command) is not None
+    )

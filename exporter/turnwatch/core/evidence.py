@@ -1,0 +1,254 @@
+"""What a result is remembered by: digests of its text, never the text."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Any, Final, final
+
+import orjson
+
+Digest = bytes | str | int
+
+# Normalising and shingling cost time in proportion to the text, so a longer text is compared by its exact digest only.
+_MAX_FUZZY_CHARS: Final = 65_536
+# Sources that publish digests publish the first 200 characters beside them: what is read from the text itself
+# (emptiness, error words, digits) is read from no more than that, so that both give the same verdicts.
+_HEAD_CHARS: Final = 200
+_SIM_MIN_WORDS: Final = 8
+SAME_PAGE_BITS: Final = 12
+
+
+@final
+class Evidence:
+    """What is known of one result: enough to tell whether two results are the same, nearly the same, or empty.
+
+    Lives as long as its call is being recorded. It may hold the text until then, so that what costs time
+    (normalising, simhash) is computed only for calls that repeat; turn state keeps digests only.
+
+    Attributes:
+        exact: Digest of the whole text.
+    """
+
+    __slots__ = ("_digitless", "_head", "_length", "_normal", "_sim", "_text", "exact")
+
+    def __init__(self, exact: Digest) -> None:
+        self.exact = exact
+        self._text: str | None = None
+        self._normal: Digest | None = None
+        self._sim: int | None = None
+        self._digitless: Digest | None = None
+        self._head = ""
+        self._length = -1
+
+    @classmethod
+    def of(cls, result: object) -> Evidence:
+        """Evidence of a result that is at hand: text, bytes, or any object. Never raises."""
+        text = result if type(result) is str else _text_of(result)
+        try:
+            raw = text.encode()
+        except UnicodeEncodeError:
+            raw = text.encode("utf-8", "surrogatepass")
+        evidence = cls(hashlib.sha256(raw).digest()[:8])
+        evidence._text = text
+        evidence._length = len(text)
+        return evidence
+
+    @classmethod
+    def from_digests(
+        cls,
+        exact: str,
+        normal: str | None = None,
+        simhash: str | int | None = None,
+        *,
+        head: str = "",
+        length: int | None = None,
+    ) -> Evidence:
+        """Evidence of a result of which a source gives digests only.
+
+        Args:
+            exact: Any digest of the whole text; equal texts must have equal digests.
+            normal: Digest of the text after durations, dates, ids and white space are taken out.
+            simhash: 64-bit simhash of the normalised text, as a number or in hexadecimal.
+            head: The first characters of the text, where the source gives them (200 are read).
+            length: Length of the whole text, where the source gives it.
+        """
+        evidence = cls(exact)
+        evidence._normal = exact if normal is None else normal
+        evidence._sim = int(simhash, 16) if isinstance(simhash, str) else simhash
+        evidence._head = head[:_HEAD_CHARS]
+        evidence._length = (len(head) if len(head) < _HEAD_CHARS else -1) if length is None else length
+        return evidence
+
+    @property
+    def head(self) -> str:
+        """The first characters of the text, as far as known."""
+        return self._head if self._text is None else self._text[:_HEAD_CHARS]
+
+    @property
+    def whole(self) -> str | None:
+        """The text, if it is short enough that everybody who knows its head knows all of it."""
+        return self.head if 0 <= self._length <= _HEAD_CHARS else None
+
+    @property
+    def normal(self) -> Digest:
+        """Digest of the normalised text; the exact digest when the text is too long to normalise."""
+        if self._normal is None:
+            self._fuzzy()
+        assert self._normal is not None
+        return self._normal
+
+    @property
+    def simhash(self) -> int | None:
+        """64-bit simhash of the normalised text; None under 8 words or when unknown."""
+        if self._normal is None:
+            self._fuzzy()
+        return self._sim
+
+    @property
+    def digitless(self) -> Digest | None:
+        """Digest of a short text without its digits; None when the text is longer or holds no digit."""
+        text = self.whole
+        if text is None:
+            return None
+        bare = _DIGITS.sub("0", text)
+        return None if bare == text and not _DIGITS.search(text) else hash_text(bare)
+
+    @property
+    def empty(self) -> bool:
+        """Whether the result says that there is nothing: no text, an empty list, "no results"."""
+        text = self.whole
+        return text is not None and reads_as_nothing(text)
+
+    @property
+    def names_unknown_tool(self) -> bool:
+        """Whether an error says that the tool itself does not exist."""
+        return _UNKNOWN_TOOL.search(self.head) is not None
+
+    def _fuzzy(self) -> None:
+        text = self._text
+        if text is None or len(text) > _MAX_FUZZY_CHARS:
+            self._normal = self.exact
+            return
+        normal = normalise(text)
+        self._normal = hash_text(normal)
+        self._sim = simhash(normal)
+
+
+def _text_of(result: object) -> str:
+    if isinstance(result, str):
+        return str(result)
+    if isinstance(result, (bytes, bytearray, memoryview)):
+        return bytes(result).decode("utf-8", "replace")
+    if result is None:
+        return ""
+    try:
+        return orjson.dumps(result, default=_plain, option=_JSON_OPTIONS).decode()
+    except Exception:
+        try:
+            return _ADDRESS.sub("", repr(result))
+        except Exception:
+            return f"<{type(result).__name__}>"
+
+
+def _plain(value: object) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=repr)
+    if isinstance(value, (bytes, bytearray)):
+        return bytes(value).decode("utf-8", "replace")
+    return _ADDRESS.sub("", repr(value))
+
+
+_JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+_DIGITS: Final = re.compile(r"\d+(?:[.,:]\d+)*")
+
+
+def hash_text(text: str) -> bytes:
+    """A short digest of a text."""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+# What differs between two runs of the same command although nothing that matters changed.
+_VOLATILE: Final = re.compile(
+    r"""
+    (?P<uuid>\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)
+  | (?P<date>\b\d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b
+      |\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\ +\d{1,2}(?:,?\ +(?:\d{4}|\d\d:\d\d(?::\d\d)?))?\b
+      |\b\d{1,2}/\d{1,2}/\d{2,4}\b)
+  | (?P<clock>\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b)
+  | (?P<duration>\b\d+(?:\.\d+)?\ ?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b)
+  | (?P<temporary>(?:/private)?/(?:tmp|var/folders|var/tmp)/[^\s'":,;)\]]+|\btmp[a-z0-9_]{6,}\b)
+  | (?P<pid>\b(?:pid|process|thread)[ =:#]*\d+\b)
+  | (?P<hexadecimal>\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b)
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_SPACE: Final = re.compile(r"\s+")
+_WORDS: Final = re.compile(r"\w+")
+
+
+def normalise(text: str) -> str:
+    """The text without durations, dates, hex, uuids, process ids, temporary paths and differences in white space."""
+    return _SPACE.sub(" ", _VOLATILE.sub(lambda found: f"<{found.lastgroup}>", text)).strip()
+
+
+def simhash(text: str) -> int | None:
+    """64-bit simhash over the words of a text; None under 8 words."""
+    words = _WORDS.findall(text.lower())
+    if len(words) < _SIM_MIN_WORDS:
+        return None
+    # 64 counters side by side in one integer, 32 bits each: adding a word is one addition.
+    total = 0
+    for word in words:
+        digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        total += sum(_LANES[byte] << (256 * place) for place, byte in enumerate(digest))
+    half = len(words) / 2
+    bits = 0
+    for lane in range(64):
+        if (total >> (32 * lane)) & 0xFFFFFFFF > half:
+            bits |= 1 << lane
+    return bits
+
+
+_LANES: Final = tuple(sum(1 << (32 * bit) for bit in range(8) if byte >> bit & 1) for byte in range(256))
+
+
+def same_page(one: int | None, other: int | None) -> bool:
+    """Whether two simhashes are close enough to be the same page.
+
+    12 bits: on web shopping runs stuck clicks differ by 8 to 13 bits, scrolling by 19 and more.
+    """
+    return one is not None and other is not None and (one ^ other).bit_count() <= SAME_PAGE_BITS
+
+
+# A tool that names nothing: markup, brackets and a few words are all that is left.
+_MARKUP: Final = re.compile(r"</?[a-z_]+>|[\s\[\]{}()\"'`.,:;!*_-]+", re.IGNORECASE)
+_NOTHING: Final = re.compile(
+    r"(?:|null|none|nil|undefined|n/a|empty|0|0\s?(?:results?|rows?|matches|items?|hits|records?|files?)(?:\s?found)?"
+    r"|(?:there (?:are|were) )?no (?:\w+ ){0,2}(?:results?|rows?|match(?:es)?|matching \w+|items?|hits|records?|files?"
+    r"|documents?|data|entries|output)(?: (?:were |was )?(?:found|returned|available|matched|match))?(?: for .*)?"
+    r"|nothing(?: (?:was )?found)?|not found|(?:results?|data|items|rows|hits|matches|records|documents) (?:null|none)?"
+    r"|empty (?:result|list|set|response)s?(?: set)?)",
+    re.IGNORECASE,
+)
+_EMPTY_MEMBERS: Final = re.compile(r"\{(?:\s*\"[^\"]*\"\s*:\s*(?:\[\s*\]|\{\s*\}|null|0|\"\"|false|true)\s*,?)+\s*\}")
+
+
+def reads_as_nothing(text: str) -> bool:
+    """Whether a short text says that there is nothing."""
+    stripped = text.strip()
+    if _EMPTY_MEMBERS.fullmatch(stripped) and re.search(r"\[\s*\]|\{\s*\}|null|\b0\b", stripped):
+        return True
+    return _NOTHING.fullmatch(_MARKUP.sub(" ", stripped).strip()) is not None
+
+
+_UNKNOWN_TOOL: Final = re.compile(
+    r"(?:unknown|unregistered|unrecogni[sz]ed|undefined|invalid|no such|non-?existent) (?:tool|function)\b(?! (?:arg|param|input|call))"
+    r"|(?:tool|function) (?:name )?[\"'`]?[\w.\-/]*[\"'`]? ?(?:is |was |does )?(?:not (?:found|exist|registered|available|defined|a valid)"
+    r"|unknown|doesn't exist)|not a (?:valid|known|registered) (?:tool|function)\b|toolnotfound",
+    re.IGNORECASE,
+)
