@@ -30,8 +30,7 @@
     // false: agents come and go (jobs, scale to zero), and only a known target that is down is one.
     alwaysOn: false,
 
-    // Each threshold is a "more than". A number under an agent or tool below replaces the warning one, and the
-    // critical one moves with it in proportion.
+    // Each threshold is a "more than". Setting only a warning one moves the critical one with it, here and for an agent.
     thresholds: {
       // Identical calls (same tool, same arguments) within one turn and window. The second may be a retry or a check
       // after a write; a third has nothing left to learn. Raise it per tool, not here.
@@ -41,22 +40,25 @@
       // Model calls of one turn. A support agent needs two to five; eight is a long way past that, and three times
       // eight is past anything that still works. A coding agent needs 40 to 100: raise it for that agent.
       // It must equal the exporter's detect.iteration_threshold.
-      iterations: { warning: 8, critical: 24 },
+      iterations: { warning: 8, critical: 3 * self.warning },
 
       // Dollars of one turn, its sub-agents included. A tool-using turn on a large model costs 1 to 20 cents, so one
       // dollar is several times a costly turn. Set it to about ten times your own median (histogram
       // agent_turn_spend_usd), for research and coding agents by name.
-      turnSpendUsd: { warning: 1, critical: 5 },
+      turnSpendUsd: { warning: 1, critical: 5 * self.warning },
 
-      // Model calls of one conversation: six turns at the iteration limit. People give up long before that; two agents
-      // that answer each other do not. An agent with its own `iterations` gets this one in proportion.
-      conversationModelCalls: { warning: 50, critical: 200 },
+      // Model calls of one conversation: 50, six turns at the iteration limit. People give up long before that; two
+      // agents that answer each other do not. An agent with its own `iterations` gets this one in proportion.
+      conversationModelCalls: {
+        warning: std.ceil(6.25 * $._config.thresholds.iterations.warning),
+        critical: 4 * self.warning,
+      },
 
       // Dollars of one conversation. Five dear turns, and twenty.
-      conversationSpendUsd: { warning: 5, critical: 20 },
+      conversationSpendUsd: { warning: 5, critical: 4 * self.warning },
 
       // The same call over the turns of one conversation. A user who asks again explains three or four.
-      conversationIdenticalCalls: { warning: 5, critical: 20 },
+      conversationIdenticalCalls: { warning: 5, critical: 4 * self.warning },
     },
 
     // What is special about one agent: any threshold above. Example: { coder: { iterations: 60, turnSpendUsd: 10 } }.

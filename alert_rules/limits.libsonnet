@@ -6,10 +6,15 @@ function(config, q)
   local iterationsHigh(severity) = {
     alert: 'AgentIterationsHigh',
     severity: severity,
-    // The counter is raised at the exporter's threshold, which is the warning's.
+    // The counter is for workers that died before their gauge was read. It is raised at the exporter's threshold, the
+    // warning's; an agent with its own number is left to the gauge, since that number may be known to the pack only.
     expr: q.anyOf(
       [q.above('agent_turn_iterations_max', ofAgent, 'iterations', severity)]
-      + (if severity == 'warning' then [q.rose('agent_iteration_limit_exceeded_total', ofAgent)] else [])
+      + (
+        if severity == 'warning'
+        then [q.rose('agent_iteration_limit_exceeded_total', ofAgent, q.withoutOwn('iterations'))]
+        else []
+      )
     ),
     labelsOfSeries: ofAgent,
     dashboard: 'turnwatch-overview',

@@ -49,6 +49,9 @@ function(config) {
   pollingTools: [tool for tool in std.objectFields(config.tools) if std.get(config.tools[tool], 'polling', false)],
   withoutPolling: otherThan('tool', this.pollingTools),
 
+  // Agents that have no number of their own for this threshold.
+  withoutOwn(key): otherThan('agent', [name for name in std.objectFields(this.agents) if std.objectHas(this.agents[name], key)]),
+
   // The series that one threshold holds for: [{ matchers, threshold }], one for the default, one for each override.
   // `ofTools`: a tool may have its own number, and it wins over its agent's.
   scopes(key, severity=null, ofTools=false):
