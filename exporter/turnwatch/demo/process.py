@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -42,7 +43,7 @@ def running(name: str, command_for: Callable[[str], list[str]], folder: Path) ->
         with log.open("w") as log_file:
             # A session of its own: Ctrl-C reaches only the parent, which then stops its children in order.
             child = subprocess.Popen(
-                command_for(address),
+                [*_dying_with_its_parent(), *command_for(address)],
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
                 stdout=log_file,
@@ -60,6 +61,11 @@ def running(name: str, command_for: Callable[[str], list[str]], folder: Path) ->
             raise ServerFailedError("\n".join([f"{name} did not start:", *said.splitlines()[-5:]]))
 
 
+def _dying_with_its_parent() -> list[str]:
+    """Return the prefix of a command line that ends with this process even where this is killed outright."""
+    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+
+
 def _becomes_ready(child: subprocess.Popen[bytes], url: str) -> bool:
     def is_ready_or_gone() -> bool:
         return child.poll() is not None or bool(loopback.get(url))
@@ -72,10 +78,13 @@ def _becomes_ready(child: subprocess.Popen[bytes], url: str) -> bool:
 
 
 def _stop(child: subprocess.Popen[bytes]) -> None:
-    child.terminate()
     try:
+        child.terminate()
         child.wait(_STOP_SECONDS)
     except subprocess.TimeoutExpired:
+        pass
+    finally:
+        # Also when a second Ctrl-C cuts the waiting short.
         child.kill()
         child.wait()
 

@@ -1,0 +1,80 @@
+"""``turnwatch demo``: a scripted agent gets stuck, and the page arrives."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+from rich.console import Console
+
+from turnwatch.demo.programs import ProgramsMissingError, find_programs
+from turnwatch.demo.report import as_json, line, show
+from turnwatch.demo.run import Ending, paging, run_without_servers
+from turnwatch.demo.timeline import Timeline
+
+NOT_PAGED: Final = 1
+NO_SERVERS: Final = 3
+
+_PICTURE_COLUMNS: Final = 110
+
+demo_app = typer.Typer()
+
+
+@demo_app.command()
+def demo(
+    keep: Annotated[bool, typer.Option("--keep", help="Leave everything running until Ctrl-C.")] = False,
+    as_json_only: Annotated[bool, typer.Option("--json", help="Print one JSON object instead.")] = False,
+    svg: Annotated[Path | None, typer.Option(help="Save the output as a picture, too.", dir_okay=False)] = None,
+) -> None:
+    """Let a scripted agent get stuck and watch the page arrive, on real servers.
+
+    Exit code 0: the page came in time and the healthy agent raised nothing. 1: it did not.
+    3: Prometheus or Alertmanager is not on this machine, so only the verdict and the metrics were shown.
+    """
+    console = Console(quiet=as_json_only, record=svg is not None, width=None if svg is None else _PICTURE_COLUMNS)
+    timeline = Timeline(lambda moment: console.print(line(moment)))
+
+    def report(ending: Ending) -> None:
+        if as_json_only:
+            typer.echo(json.dumps(as_json(timeline, ending), indent=2))
+        else:
+            show(ending, console)
+        if svg is not None:
+            console.save_svg(str(svg), title="turnwatch demo")
+
+    try:
+        programs = find_programs()
+    except ProgramsMissingError as missing:
+        console.print(f"Nobody can be paged on this machine: {missing}", highlight=False)
+        report(run_without_servers(timeline))
+        raise typer.Exit(NO_SERVERS) from None
+    with _leaving_in_order(), paging(programs, timeline) as ending:
+        report(ending)
+        if keep:
+            console.print(f"\nStill running: {ending.addresses}. Ctrl-C ends it.")
+            _wait_for_ctrl_c()
+    raise typer.Exit(0 if ending.kept_its_promise else NOT_PAGED)
+
+
+@contextmanager
+def _leaving_in_order() -> Iterator[None]:
+    """Make a request to end, or a closed terminal, the same as Ctrl-C: what runs is stopped on the way out."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait_for_ctrl_c() -> None:
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,129 @@
+"""The demonstration's report, for people and for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from turnwatch.demo.agents import HEALTHY_AGENT, STUCK_AGENT
+from turnwatch.demo.run import NIGHT_HOURS, Ending, Morning
+from turnwatch.demo.timeline import Moment, Timeline
+from turnwatch.demo.webhook import Notification
+
+_COLOURS = {
+    STUCK_AGENT: "red",
+    HEALTHY_AGENT: "green",
+    "turnwatch": "cyan",
+    "prometheus": "yellow",
+    "alertmanager": "yellow",
+    "webhook": "bold magenta",
+}
+
+
+def line(moment: Moment) -> Text:
+    """Return a moment as one line of the timeline."""
+    text = Text(f"{moment.seconds:5.1f} s  ")
+    text.append(f"{moment.who:<13}", style=_COLOURS.get(moment.who, ""))
+    text.append(moment.what)
+    if moment.after_third_call is not None and moment.who not in (STUCK_AGENT, HEALTHY_AGENT):
+        text.append(f"  +{moment.after_third_call:.1f} s after call 3", style="dim")
+    text.no_wrap = False
+    return text
+
+
+def show(ending: Ending, console: Console) -> None:
+    """Print how it ended."""
+    console.print()
+    if ending.page is None:
+        console.print(Panel(_last_verdict(ending), title="what turnwatch says", title_align="left"))
+        console.print(Panel(Text(_own_metrics(ending.metrics)), title="/metrics, the stuck agent", title_align="left"))
+    else:
+        console.print(Panel(_payload_table(ending.page), title="what the webhook got", title_align="left"))
+    if ending.page_seconds is not None:
+        console.print(f"The page came {ending.page_seconds:.1f} s after the third identical call.", style="bold")
+    console.print(in_the_morning(ending.morning))
+
+
+def in_the_morning(morning: Morning) -> str:
+    """Say what the loop would have cost, and how that was computed."""
+    return (
+        f"Left alone for {NIGHT_HOURS} hours, until morning: {morning.calls:,} calls and ${morning.usd:,.0f}, "
+        f"at this run's own pace ({morning.seconds_per_call:.1f} s a call) "
+        f"and spend (${morning.usd_per_call:.4f} a call)."
+    )
+
+
+def payload(page: Notification) -> dict[str, str]:
+    """Return the essentials of a page."""
+    labels = {name: page.labels.get(name, "") for name in ("alertname", "agent", "tool", "severity")}
+    links = {name: page.annotations.get(name, "") for name in ("summary", "runbook_url", "dashboard_url")}
+    return labels | links
+
+
+def as_json(timeline: Timeline, ending: Ending) -> dict[str, Any]:
+    """Return everything that happened as JSON data."""
+    state, morning = ending.state, ending.morning
+    return {
+        "paged": ending.page is not None,
+        "page_seconds_after_third_call": ending.page_seconds,
+        "webhook": None if ending.page is None else payload(ending.page),
+        "healthy_agent_alerts": ending.healthy_agent_alerts,
+        "addresses": ending.addresses,
+        "turn": {
+            "agent": state.agent,
+            "iterations": state.iterations,
+            "tool_calls": state.tool_calls,
+            "repeats": state.repeats,
+            "duplicates": state.duplicates,
+            "spend_usd": state.spend_usd,
+        },
+        "verdict": None
+        if state.verdict is None
+        else {
+            "kind": state.verdict.kind,
+            "severity": state.verdict.severity,
+            "tool": state.verdict.tool,
+            "detected_call": state.verdict.detected_call,
+            "reason": state.verdict.reason,
+        },
+        "by_morning": {
+            "hours": NIGHT_HOURS,
+            "calls": morning.calls,
+            "usd": round(morning.usd, 2),
+            "seconds_per_call": morning.seconds_per_call,
+            "usd_per_call": morning.usd_per_call,
+        },
+        "timeline": [
+            {
+                "seconds": round(moment.seconds, 3),
+                "seconds_after_third_call": None
+                if moment.after_third_call is None
+                else round(moment.after_third_call, 3),
+                "who": moment.who,
+                "what": moment.what,
+            }
+            for moment in timeline.moments
+        ],
+    }
+
+
+def _payload_table(page: Notification) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name, value in payload(page).items():
+        table.add_row(Text(name, style="cyan"), Text(value, overflow="fold"))
+    return table
+
+
+def _last_verdict(ending: Ending) -> Group:
+    state = ending.state
+    counts = f"{state.tool_calls} tool calls, {state.repeats} repeats, {state.duplicates} duplicates"
+    return Group(Text(state.explain()), Text(counts))
+
+
+def _own_metrics(metrics: str) -> str:
+    own = [sample for sample in metrics.splitlines() if f'agent="{STUCK_AGENT}"' in sample]
+    return "\n".join(sample for sample in own if "_bucket{" not in sample and "_created{" not in sample)
