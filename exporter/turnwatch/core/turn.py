@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.engine import Engine
-from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
+from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall, Usage
 from turnwatch.core.keys import KeyTable
 from turnwatch.core.verdict import SEVERITY_RANK, Verdict
 from turnwatch.core.windows import put_tails
@@ -135,6 +135,7 @@ class TurnState:
             if self.conversation_id is not None:
                 self._conversation, dropped = watch.conversations.touch(self.conversation_id, self.started)
                 self._conversation.turns += 1
+                self._conversation.engine.begin_turn(agent)
                 if dropped:
                     watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
         self._key = watch.opened(self)
@@ -450,8 +451,6 @@ class TurnState:
             self.watch.internal_error("end")
 
     def _end(self, stop_reason: str, at: float | None) -> None:
-        from turnwatch.core.events import STOP_REASONS
-
         watch = self.watch
         with watch.lock:
             if self.stop_reason is not None:

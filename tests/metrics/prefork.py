@@ -1,0 +1,55 @@
+"""A prefork server in small: the parent opens a turn, forks two workers, kills one, and scrapes in between."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from prometheus_client import generate_latest
+
+import turnwatch as tw
+
+
+def worker(calls: int) -> None:
+    tw.turn("bot").__enter__().__exit__(None, None, None)
+    state = tw.TurnState("bot")
+    for _ in range(calls):
+        state.record("search", "00000000000000aa")
+    time.sleep(60)
+    state.end()
+
+
+def wait_for(text: str, seconds: float = 8.0) -> str:
+    deadline = time.monotonic() + seconds
+    while True:
+        scraped = generate_latest(tw.metrics_registry()).decode()
+        if text in scraped or time.monotonic() > deadline:
+            return scraped
+        time.sleep(0.05)
+
+
+def main() -> None:
+    parent = tw.TurnState("bot")  # open in the parent; must not be open in the workers as well
+    workers = []
+    for calls in (5, 3):
+        pid = os.fork()
+        if pid == 0:
+            worker(calls)
+            os._exit(0)
+        workers.append(pid)
+    parent.end("user_cancelled")
+    print("### both alive")
+    wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 5.0')
+    print(wait_for('agent_open_turns{agent="bot"} 2.0'))
+    os.kill(workers[0], signal.SIGKILL)
+    os.waitpid(workers[0], 0)
+    print("### one killed")
+    print(wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 3.0', 0.0))
+    print("### window over")
+    print(wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 0.0'))
+    os.kill(workers[1], signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

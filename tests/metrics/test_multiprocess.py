@@ -1,0 +1,64 @@
+"""Prefork workers with PROMETHEUS_MULTIPROC_DIR: real forks, a worker killed, a scrape in between."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+SCRIPT = Path(__file__).parent / "prefork.py"
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]]:
+    folder = tmp_path_factory.mktemp("multiproc")
+    run = subprocess.run(
+        [sys.executable, str(SCRIPT)],
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder), "TURNWATCH_DETECT__WINDOW_SECONDS": "3"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    scrapes = {}
+    for part in run.stdout.split("### ")[1:]:
+        title, _, text = part.partition("\n")
+        scrapes[title] = {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in text_string_to_metric_families(text)
+            for sample in family.samples
+        }
+    return scrapes
+
+
+KEY = (("agent", "bot"), ("tool", "search"))
+
+
+def test_counters_of_all_workers_add_up_and_survive_a_killed_one(report):
+    for scrape in ("both alive", "one killed", "window over"):
+        assert report[scrape]["agent_duplicate_tool_calls_total", KEY] == 3 + 1
+
+
+def test_gauges_are_the_largest_over_living_workers(report):
+    assert report["both alive"]["agent_turn_identical_calls_max", KEY] == 5
+    assert report["one killed"]["agent_turn_identical_calls_max", KEY] == 3
+
+
+def test_gauges_fall_to_zero_as_the_window_slides_in_a_worker_that_does_nothing(report):
+    assert report["window over"]["agent_turn_identical_calls_max", KEY] == 0
+
+
+def test_open_turns_add_up_over_living_workers(report):
+    agent = (("agent", "bot"),)
+    assert report["both alive"]["agent_open_turns", agent] == 2
+    assert report["one killed"]["agent_open_turns", agent] == 1
+
+
+def test_histograms_of_all_workers_add_up(report):
+    labels = (("agent", "bot"), ("stop_reason", "final_answer"))
+    assert report["both alive"]["agent_iterations_count", labels] == 2
