@@ -1,0 +1,90 @@
+"""Make docs/metrics.md from the catalogue, and the README's list of alerts from the rendered rules.
+
+Run by ``make generate``; tests/docs fails when what is committed is not what this makes.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from turnwatch.metrics.catalogue import CATALOGUE, Metric
+
+ROOT = Path(__file__).resolve().parent.parent
+RULES = ROOT / "alert_rules" / "turnwatch.rules.yaml"
+INTRODUCTION = """\
+Prometheus names, and beside them the OpenTelemetry name and unit of the same metric. Counters and histograms count a
+turn's own work. Gauges named `_max` look back over a trailing window (`detect.window_seconds`, 300 s) and are computed
+at the scrape, open turns included. Agent, tool and model names past a bound are folded to `__other__`. Gauges carry no
+OpenTelemetry unit."""
+BEGIN, END = "<!-- alerts: made by make generate -->", "<!-- end of alerts -->"
+
+
+def documents() -> dict[Path, str]:
+    """Return the text of every document that is made here, by its path."""
+    readme = ROOT / "README.md"
+    return {
+        ROOT / "docs" / "metrics.md": metrics_reference(),
+        readme: _between_marks(readme.read_text(encoding="utf-8"), alerts_table()),
+    }
+
+
+def metrics_reference() -> str:
+    """Return the reference of all metrics as Markdown."""
+    parts = [
+        "<!-- Made by docs/generate.py (make generate) from exporter/turnwatch/metrics/catalogue.py. -->",
+        "# Metrics",
+        INTRODUCTION,
+    ]
+    for prefix, title in (("agent_", "Of agents"), ("turnwatch_", "Of turnwatch itself")):
+        parts.append(f"## {title}")
+        chosen = [metric for metric in CATALOGUE if metric.name.startswith(prefix)]
+        for kind, metrics in groupby(chosen, key=lambda metric: metric.type):
+            parts.append(f"### {kind.capitalize()}s")
+            parts.append(_table(["Name", "Labels", "What it counts", "OpenTelemetry name", "Unit"], map(_row, metrics)))
+    parts.append("## Buckets")
+    histograms = [metric for metric in CATALOGUE if metric.buckets]
+    bounds = ([f"`{metric.name}`", " ".join(f"{bound:g}" for bound in metric.buckets)] for metric in histograms)
+    parts.append(_table(["Histogram", "Upper bounds"], bounds))
+    return "\n\n".join(parts) + "\n"
+
+
+def alerts_table() -> str:
+    """Return the rendered alerts as a Markdown table, one row a name."""
+    groups = yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    alerts: dict[str, list[dict[str, Any]]] = {}
+    for rule in (rule for group in groups for rule in group["rules"] if "alert" in rule):
+        alerts.setdefault(rule["alert"], []).append(rule)
+    rows = (
+        [
+            f"[{name}](runbooks/{name}.md)",
+            ", ".join(dict.fromkeys(rule["labels"]["severity"] for rule in rules)),
+            rules[0]["annotations"]["summary"],
+        ]
+        for name, rules in sorted(alerts.items())
+    )
+    return _table(["Alert", "Severity", "What it says"], rows)
+
+
+def _row(metric: Metric) -> list[str]:
+    labels = ", ".join(f"`{label}`" for label in metric.labels)
+    return [f"`{metric.name}`", labels, metric.help, f"`{metric.otel_name}`", metric.unit and f"`{metric.unit}`"]
+
+
+def _table(head: list[str], rows: Any) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _between_marks(text: str, made: str) -> str:
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{made}\n{END}{after}"
+
+
+if __name__ == "__main__":
+    for path, text in documents().items():
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,105 @@
+"""``turnwatch demo`` from start to end, as a user runs it."""
+
+import json
+import shutil
+import signal
+import time
+import urllib.request
+
+import pytest
+
+from turnwatch.pack.home import pack_home
+
+
+def read_json_object(stream):
+    lines = []
+    for line in stream:
+        lines.append(line)
+        if line == "}\n":
+            return json.loads("".join(lines))
+    raise AssertionError(f"no JSON object in {lines}")
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_the_third_identical_call_pages_within_the_promised_time(demo):
+    ran = demo.start("--json")
+    output, errors = ran.communicate(timeout=90)
+    told = json.loads(output)
+    assert ran.returncode == 0, (errors, told["timeline"])
+    assert told["paged"]
+    assert 0 < told["page_seconds_after_third_call"] <= 5
+    assert told["webhook"]["alertname"] == "AgentDuplicateToolCalls"
+    assert told["webhook"]["agent"] == "support-bot"
+    assert told["webhook"]["tool"] == "search_orders"
+    assert told["webhook"]["severity"] == "critical"
+    assert told["webhook"]["dashboard_url"]
+    runbook = told["webhook"]["runbook_url"].rsplit("/", 1)[-1]
+    assert (pack_home() / "runbooks" / runbook).is_file()
+    assert told["healthy_agent_alerts"] == []
+    assert told["verdict"]["severity"] == "stuck"
+    assert told["turn"]["duplicates"] == told["turn"]["tool_calls"] - 2
+    morning = told["by_morning"]
+    assert morning["usd"] == pytest.approx(morning["calls"] * morning["usd_per_call"], abs=0.01)
+    assert morning["calls"] == pytest.approx(morning["hours"] * 3600 / morning["seconds_per_call"], abs=1)
+    third = next(moment for moment in told["timeline"] if moment["seconds_after_third_call"] == 0)
+    assert "agent_duplicate_tool_calls_total 1" in third["what"]
+    assert demo.left_running() == []
+    assert list(demo.folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_kept_servers_answer_until_they_are_told_to_end(demo, ending):
+    ran = demo.start("--keep", "--json")
+    told = read_json_object(ran.stdout)
+    for address in told["addresses"].values():
+        with urllib.request.urlopen(address, timeout=5) as answer:
+            assert answer.status == 200
+    ran.send_signal(ending)
+    _, errors = ran.communicate(timeout=30)
+    assert ran.returncode == 0, errors
+    assert demo.left_running() == []
+    assert list(demo.folder.iterdir()) == []
+
+
+def test_an_early_ctrl_c_leaves_nothing_running(demo):
+    ran = demo.start()
+    wait_until(lambda: any("prometheus" in command for command in demo.running()))
+    ran.send_signal(signal.SIGINT)
+    ran.communicate(timeout=30)
+    assert ran.returncode not in (0, 3)
+    assert demo.left_running() == []
+    assert list(demo.folder.iterdir()) == []
+
+
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv ties servers to their parent and is not here")
+def test_servers_do_not_outlive_a_demo_that_is_killed_outright(demo):
+    ran = demo.start()
+    wait_until(lambda: any("prometheus" in command for command in demo.running()))
+    ran.kill()
+    ran.communicate(timeout=30)
+    assert demo.left_running() == []
+
+
+def test_without_prometheus_it_says_so_and_shows_verdict_and_metrics(demo, tmp_path):
+    ran = demo.start(PATH=str(tmp_path))
+    output, errors = ran.communicate(timeout=60)
+    assert ran.returncode == 3, errors
+    assert "prometheus and alertmanager not found on PATH" in output
+    assert "apt-get install --no-install-recommends prometheus prometheus-alertmanager" in output
+    assert "verdict stuck" in output
+    assert 'agent_duplicate_tool_calls_total{agent="support-bot",tool="search_orders"} 1.0' in output
+
+
+def test_a_picture_of_the_output_can_be_saved(demo, tmp_path):
+    picture = tmp_path / "demo.svg"
+    ran = demo.start("--svg", str(picture), PATH=str(tmp_path))
+    ran.communicate(timeout=60)
+    assert ran.returncode == 3
+    assert picture.read_text().startswith("<svg")
+    assert "search_orders" in picture.read_text()
