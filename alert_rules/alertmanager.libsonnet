@@ -34,10 +34,11 @@ local sameAgent = ['cluster', 'namespace', 'job', 'agent'];
         target_matchers: [agentAlerts, 'severity=~"warning|info"'],
         equal: ['alertname', 'tool', 'model'] + sameAgent,
       },
-      // A turn that is stuck also takes too many iterations and costs too much. That is the same page.
+      // A turn that is stuck also takes too many iterations, calls and tokens, and too long. That is the same page. What it
+      // costs is not, so the spend alerts still come.
       {
         source_matchers: ['alertname=~"AgentDuplicateToolCalls|AgentLoopDetected"', 'severity="critical"'],
-        target_matchers: ['alertname=~"AgentIterationsHigh|AgentTurn.+|AgentToolCallsPerTurnSpike"', 'severity=~"warning|info"'],
+        target_matchers: ['alertname=~"AgentIterationsHigh|AgentToolCallsPerTurnSpike|AgentTurn(Tokens|Latency)High|AgentTurnStuckOpen"'],
         equal: sameAgent,
       },
     ],

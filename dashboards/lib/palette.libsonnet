@@ -1,0 +1,36 @@
+// Colours that stay apart for colour-blind eyes (Okabe and Ito, 2008), and what each means here.
+local blue = '#0072B2';
+local sky = '#56B4E9';
+local green = '#009E73';
+local yellow = '#F0E442';
+local orange = '#E69F00';
+local vermilion = '#D55E00';
+local purple = '#CC79A7';
+local grey = '#999999';
+local wine = '#882255';
+
+{
+  good: blue,
+  warning: orange,
+  critical: vermilion,
+
+  // The values of closed label sets keep their colours over all dashboards.
+  ofLabel: {
+    stop_reason: {
+      final_answer: blue,
+      max_iterations: orange,
+      max_tool_calls: yellow,
+      max_seconds: purple,
+      max_usd: green,
+      max_turn_tokens: sky,
+      loop_detected: vermilion,
+      'error': wine,
+      unknown: grey,
+    },
+    outcome: { ok: blue, 'error': vermilion, cached: sky, denied: purple },
+    result: { same: vermilion, changed: blue, unknown: grey },
+    type: { input: blue, output: orange, cache_read: sky, cache_write: green, reasoning: purple },
+    severity: { observe: sky, warn: orange, stuck: vermilion, warning: orange, critical: vermilion },
+    mode: { full: blue, args_only: orange, none: grey },
+  },
+}

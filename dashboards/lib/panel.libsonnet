@@ -1,0 +1,193 @@
+// A panel from one short object:
+//   { kind: 'trend', title, description, unit, queries: { legend: expr }, width: 8, height: 8, limits: {warning, critical} }
+local palette = import 'palette.libsonnet';
+
+local datasource = { type: 'prometheus', uid: '${datasource}' };
+
+local thresholds(limits) = {
+  mode: 'absolute',
+  steps:
+    [{ color: palette.good, value: null }]
+    + [{ color: palette[name], value: limits[name] } for name in ['warning', 'critical'] if std.objectHas(limits, name)],
+};
+
+// A panel whose legend is one closed label gets that label's colours.
+local colours(spec) = [
+  {
+    matcher: { id: 'byName', options: value },
+    properties: [{ id: 'color', value: { mode: 'fixed', fixedColor: palette.ofLabel[label][value] } }],
+  }
+  for label in std.objectFields(palette.ofLabel)
+  if std.objectHas(spec.queries, '{{%s}}' % label)
+  for value in std.objectFields(palette.ofLabel[label])
+];
+
+local legend(calcs) = { displayMode: 'table', placement: 'bottom', showLegend: true, calcs: calcs };
+local lastValue = { calcs: ['lastNotNull'], fields: '', values: false };
+
+// What each kind adds to a panel.
+local kinds = {
+  // One number, coloured by its limits.
+  number(spec): {
+    type: 'stat',
+    fieldConfig: { defaults: { color: { mode: 'thresholds' } }, overrides: [] },
+    options: {
+      colorMode: 'value',
+      graphMode: 'area',
+      justifyMode: 'auto',
+      orientation: 'auto',
+      textMode: 'auto',
+      reduceOptions: lastValue,
+    },
+  },
+
+  // Lines over time; limits are dashed lines.
+  trend(spec): {
+    type: 'timeseries',
+    fieldConfig: {
+      defaults: {
+        color: { mode: 'palette-classic' },
+        custom: {
+          drawStyle: 'line',
+          fillOpacity: if std.get(spec, 'stacked', false) then 30 else 8,
+          lineWidth: 2,
+          showPoints: 'never',
+          spanNulls: false,
+          stacking: { group: 'A', mode: if std.get(spec, 'stacked', false) then 'normal' else 'none' },
+          thresholdsStyle: { mode: if std.objectHas(spec, 'limits') then 'dashed' else 'off' },
+        },
+      },
+      overrides: colours(spec),
+    },
+    options: { legend: legend(['lastNotNull', 'max']), tooltip: { mode: 'multi', sort: 'desc' } },
+  },
+
+  // Distribution over time, from a histogram's buckets.
+  distribution(spec): {
+    type: 'heatmap',
+    fieldConfig: { defaults: { custom: { hideFrom: { legend: false, tooltip: false, viz: false } } }, overrides: [] },
+    options: {
+      calculate: false,
+      cellGap: 1,
+      color: { mode: 'scheme', scheme: 'Viridis', steps: 64, reverse: false, exponent: 0.5, fill: palette.good },
+      exemplars: { color: palette.critical },
+      filterValues: { le: 1e-9 },
+      legend: { show: true },
+      rowsFrame: { layout: 'auto' },
+      tooltip: { mode: 'single', yHistogram: false, showColorScale: false },
+      yAxis: { axisPlacement: 'left', reverse: false, unit: spec.unit },
+    },
+  },
+
+  // Bars for a ranking at this moment.
+  ranking(spec): {
+    type: 'bargauge',
+    fieldConfig: { defaults: { color: { mode: 'thresholds' } }, overrides: [] },
+    options: {
+      displayMode: 'basic',
+      minVizHeight: 16,
+      minVizWidth: 8,
+      namePlacement: 'left',
+      orientation: 'horizontal',
+      reduceOptions: lastValue,
+      showUnfilled: true,
+      sizing: 'auto',
+      valueMode: 'color',
+    },
+  },
+
+  // Rows of labels; each query is a column named by its legend.
+  rows(spec): {
+    type: 'table',
+    fieldConfig: {
+      defaults: { color: { mode: 'thresholds' }, custom: { align: 'auto', cellOptions: { type: 'auto' }, filterable: true } },
+      overrides: [
+        {
+          matcher: { id: 'byName', options: column },
+          properties: [{ id: 'unit', value: spec.columns[column].unit }] + (
+            if std.objectHas(spec.columns[column], 'limits') then [
+              { id: 'thresholds', value: thresholds(spec.columns[column].limits) },
+              { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+            ] else []
+          ) + std.get(spec.columns[column], 'properties', [])
+        }
+        for column in std.objectFields(spec.columns)
+      ],
+    },
+    options: { cellHeight: 'sm', showHeader: true, sortBy: [{ desc: true, displayName: spec.sortBy }] },
+    transformations: [
+      { id: 'merge', options: {} },
+      {
+        id: 'organize',
+        options: {
+          excludeByName: { Time: true },
+          indexByName: { [spec.rows[i]]: i for i in std.range(0, std.length(spec.rows) - 1) } + {
+            ['Value #' + spec.columns[column].refId]: 10 + spec.columns[column].position
+            for column in std.objectFields(spec.columns)
+          },
+          renameByName: { ['Value #' + spec.columns[column].refId]: column for column in std.objectFields(spec.columns) },
+        },
+      },
+    ],
+  },
+};
+
+local refId(index) = std.char(65 + index);
+
+local targets(spec) =
+  local isTable = spec.kind == 'rows';
+  local legends = if isTable then [] else std.objectFields(spec.queries);
+  if isTable then [
+    {
+      datasource: datasource,
+      refId: spec.columns[column].refId,
+      expr: spec.columns[column].expr,
+      instant: true,
+      range: false,
+      format: 'table',
+      legendFormat: column,
+    }
+    for column in std.sort(std.objectFields(spec.columns), function(column) spec.columns[column].refId)
+  ] else [
+    {
+      datasource: datasource,
+      refId: refId(i),
+      expr: spec.queries[legends[i]],
+      legendFormat: legends[i],
+      instant: spec.kind == 'ranking',
+      range: spec.kind != 'ranking',
+      exemplar: std.get(spec, 'exemplars', false),
+      [if spec.kind == 'distribution' then 'format']: 'heatmap',
+    }
+    for i in std.range(0, std.length(legends) - 1)
+  ];
+
+function(spec)
+  local columns = std.get(spec, 'columnsInOrder', []);
+  local complete = spec + (
+    if spec.kind != 'rows' then {} else {
+      columns: {
+        [columns[i].name]: columns[i] { refId: refId(i), position: i }
+        for i in std.range(0, std.length(columns) - 1)
+      },
+      sortBy: columns[0].name,
+    }
+  );
+  local kind = kinds[spec.kind](complete);
+  kind {
+    title: spec.title,
+    description: spec.description,
+    datasource: datasource,
+    targets: targets(complete),
+    fieldConfig+: {
+      defaults+: {
+        unit: spec.unit,
+        min: 0,
+        noValue: std.get(spec, 'whenEmpty', '0'),
+        thresholds: thresholds(std.get(spec, 'limits', {})),
+        [if std.objectHas(spec, 'decimals') then 'decimals']: spec.decimals,
+        [if std.objectHas(spec, 'max') then 'max']: spec.max,
+        [if std.objectHas(spec, 'links') then 'links']: spec.links,
+      },
+    },
+  }
