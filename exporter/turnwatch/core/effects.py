@@ -27,9 +27,24 @@ def changes_state(call: ToolCall) -> bool | None:
         return _by_command(command) if command is not None else None
     if guess is _BY_ARGUMENT:
         return _by_subcommand(call.args)
+    if guess is _WAITS:
+        return False
     return guess is _CHANGES if guess is not None else (True if call.read_only is False else None)
 
 
+def is_polling(call: ToolCall) -> bool:
+    """Whether this call is meant to be asked again until something changes: declared, or it sleeps first."""
+    if call.polling is not None:
+        return call.polling
+    guess = _by_name(call.tool)
+    if guess is _WAITS:
+        return True
+    command = _command(call.args) if guess is _RUNS_CODE else None
+    return command is not None and _SLEEPS.search(command) is not None
+
+
+_SLEEPS: Final = re.compile(r"\bsleep\s*\(?\s*\d")
+_WAITS: Final = "waits"
 _CHANGES: Final = "changes"
 _READS: Final = "reads"
 _RUNS_CODE: Final = "runs code"
@@ -39,7 +54,7 @@ _READ_WORDS: Final = frozenset(
     "get list ls read view show find search grep glob query lookup look fetch retrieve describe inspect check status "
     "count head tail cat open scroll goto ask explain summarize summarise calculate calc compute think plan reason "
     "validate verify preview diff compare history browse screenshot download peek stat tree which recall rag select "
-    "info help is has exists poll wait watch monitor ping analyze analyse estimate".split()
+    "info help is has exists watch monitor ping analyze analyse estimate".split()
 )
 _CHANGE_WORDS: Final = frozenset(
     "write edit create update delete remove insert append replace patch apply save store put post set add move mv "
@@ -47,6 +62,7 @@ _CHANGE_WORDS: Final = frozenset(
     "merge install uninstall deploy publish modify change drop truncate restart start stop kill enable disable assign "
     "close reopen approve reject schedule register upsert exchange return undo redo format chmod chown sed".split()
 )
+_WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
 _CODE_WORDS: Final = frozenset(
     "bash shell sh zsh terminal cmd command exec execute run ipython python code sql powershell console repl".split()
 )
@@ -63,6 +79,8 @@ def _by_name(tool: str) -> str | None:
     # Hand-offs move the conversation to another agent; the world is as before.
     if words[:2] == ["transfer", "to"] or words[0] in ("handoff", "delegate"):
         return None
+    if any(word in _WAIT_WORDS for word in words):
+        return _WAITS
     first = words[0]
     if first in _CODE_WORDS and not (len(words) > 1 and words[-1] in ("tests", "test", "lint", "linter", "checks")):
         return _RUNS_CODE

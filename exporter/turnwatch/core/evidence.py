@@ -121,6 +121,11 @@ class Evidence:
         return text is not None and reads_as_nothing(text)
 
     @property
+    def failure(self) -> bool:
+        """Whether the text itself begins by saying that the call failed."""
+        return _FAILURE.match(self.head) is not None
+
+    @property
     def names_unknown_tool(self) -> bool:
         """Whether an error says that the tool itself does not exist."""
         return _UNKNOWN_TOOL.search(self.head) is not None
@@ -246,6 +251,11 @@ def reads_as_nothing(text: str) -> bool:
     return _NOTHING.fullmatch(_MARKUP.sub(" ", stripped).strip()) is not None
 
 
+_FAILURE: Final = re.compile(
+    r"\W{0,3}(?:\w*(?:error|exception)\b|traceback \(most|invalid (?:action|input|argument|command|request|call)"
+    r"|failed to |failure\b|fatal:|nothing happens)",
+    re.IGNORECASE,
+)
 _UNKNOWN_TOOL: Final = re.compile(
     r"(?:unknown|unregistered|unrecogni[sz]ed|undefined|invalid|no such|non-?existent) (?:tool|function)\b(?! (?:arg|param|input|call))"
     r"|(?:tool|function) (?:name )?[\"'`]?[\w.\-/]*[\"'`]? ?(?:is |was |does )?(?:not (?:found|exist|registered|available|defined|a valid)"

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Literal
 
-import orjson
-
-from turnwatch.core.effects import changes_state
+from turnwatch.core.effects import changes_state, is_polling
+from turnwatch.core.engine.identity import identity
 from turnwatch.core.engine.memory import Answer, Memory, Question, add_number
 from turnwatch.core.engine.streaks import ErrorStreak, Streak, ToolStreaks
 from turnwatch.core.engine.thresholds import Thresholds
-from turnwatch.core.events import MISSING, ToolCall
+from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Digest, Evidence
 from turnwatch.core.verdict import SEVERITY_RANK, Kind, Mode, Severity, Verdict
+from turnwatch.settings import DEFAULT_VOLATILE_KEYS
 
 _NO_TEXT: Final = Evidence.of("")
 _MAX_TOOLS: Final = 256
+
+
+def _default_volatile_keys(_: str) -> frozenset[str]:
+    return DEFAULT_VOLATILE_KEYS
 
 
 class Seen:
@@ -45,6 +50,7 @@ class Engine:
         scope: "conversation" counts turns instead of rounds; see ``begin_turn``.
         bound: How many different calls are remembered.
         thresholds: How often is too often.
+        volatile_keys: Gives the argument names that do not count for a tool; the default ones when left out.
 
     Attributes:
         calls: Calls observed so far.
@@ -70,8 +76,10 @@ class Engine:
         "_t",
         "_tools",
         "_unknown_tools",
+        "_volatile_keys",
         "_with_arguments",
         "_with_results",
+        "_worked",
         "calls",
         "last",
         "verdict",
@@ -83,9 +91,11 @@ class Engine:
         scope: Literal["turn", "conversation"] = "turn",
         bound: int = 1000,
         thresholds: Thresholds | None = None,
+        volatile_keys: Callable[[str], frozenset[str]] | None = None,
     ) -> None:
         self._t = thresholds or Thresholds()
         self._scope = scope
+        self._volatile_keys = volatile_keys or _default_volatile_keys
         self._memory = Memory(bound)
         self.calls = 0
         self.verdict: Verdict | None = None
@@ -95,6 +105,7 @@ class Engine:
         self._agent: str | None = None
         self._epoch = 0
         self._novel = 0
+        self._worked = 0
         self._deep = 0
         self._deep_round = -1
         self._tools: dict[str, ToolStreaks] = {}
@@ -142,7 +153,8 @@ class Engine:
         seen = self.last
         seen.repeat_result = None
         seen.stale_calls = 0
-        key = _key(call)
+        changes = changes_state(call)
+        key = identity(call, changes, self._volatile_keys(call.tool))
         if key is None:
             return None
         self._with_arguments = True
@@ -156,8 +168,9 @@ class Engine:
         else:
             question.round = self._round
             question.in_round = 1
-        failed = call.outcome == "error" or call.outcome == "denied"
         result = call.result
+        # A tool that reports its failure in its text has failed, whatever the transport said.
+        failed = call.outcome == "error" or call.outcome == "denied" or (result is not None and result.failure)
         if result is None and failed:
             result = Evidence.of(f"{call.outcome} {call.error_type or ''}")
         if result is None:
@@ -168,7 +181,7 @@ class Engine:
         self._with_results = True
         if failed:
             return self._failed(call, question, result)
-        return self._succeeded(call, question, result)
+        return self._succeeded(call, question, result, changes)
 
     def observe_reply(self, text: Evidence) -> Verdict | None:
         """Judge one more text reply of the model in which it made no tool call."""
@@ -223,7 +236,7 @@ class Engine:
         blind = self._blind
         blind.append((key, self.calls))
         numbers = [number for other, number in blind if other == key]
-        if len(numbers) < t.blind_in_a_row or call.polling:
+        if len(numbers) < t.blind_in_a_row or is_polling(call):
             return None
         recent = list(blind)[-t.blind_in_a_row :]
         if all(other == key for other, _ in recent):
@@ -259,12 +272,14 @@ class Engine:
         answer, _ = self._answer(call, question, error)
         question.exact = error.exact
         number = self.calls
-        add_number(question.failure_numbers, number)
         if question.failure_round != self._round:
+            if question.worked_before != self._worked:
+                question.worked_before = self._worked
+                question.failures = 0
+                question.failure_numbers = []
             question.failure_round = self._round
             question.failures += 1
-            if question.failures == 1:
-                question.novel_at_failure = self._novel
+        add_number(question.failure_numbers, number)
         verdict = self._parallel(call, question) if question.in_round > 1 else None
         unknown = error.names_unknown_tool
         if unknown:
@@ -282,16 +297,18 @@ class Engine:
                         "a call of a tool that exists",
                     ),
                 )
-        novel = self._novel - question.novel_at_failure
-        if question.failures >= t.error_warn and novel <= t.error_novel * question.failures:
+        rounds = answer.rounds - (t.nearly if answer.nearly else 0)
+        same_error = rounds >= t.error_warn and self._standing_still(answer, t.error_novel)
+        if same_error or (question.failures >= t.error_warn and question.worked_before == self._worked):
+            failures = max(rounds, question.failures)
             verdict = self._worse(
                 verdict,
                 self._report(
                     "error_stall",
-                    "stuck" if question.failures >= t.error_stuck else "warn",
+                    "stuck" if failures >= t.error_stuck else "warn",
                     call.tool,
-                    question.failure_numbers,
-                    f"{call.tool} failed {question.failures} times with the same arguments.",
+                    answer.numbers if same_error else question.failure_numbers,
+                    f"{call.tool} failed {failures} times with the same arguments.",
                     "the tool, its arguments, and that it failed",
                     "different arguments, a change of state before trying again, or a success",
                 ),
@@ -312,15 +329,15 @@ class Engine:
             )
         return self._worse(verdict, self._cycle(call, answer))
 
-    def _succeeded(self, call: ToolCall, question: Question, result: Evidence) -> Verdict | None:
+    def _succeeded(
+        self, call: ToolCall, question: Question, result: Evidence, changes: bool | None
+    ) -> Verdict | None:
         seen = self.last
         first_ever = question.calls == 1
         same = question.exact == result.exact
         if not first_ever:
             seen.repeat_result = "unknown" if question.exact is None else "same" if same else "changed"
-        if question.failures:
-            question.forgive()
-        changes = changes_state(call)
+        self._worked += 1
         if changes and (first_ever or not same):
             # A new successful change: what was learnt before is out of date.
             self._epoch += 1
@@ -338,7 +355,7 @@ class Engine:
             if seen.repeat_result == "changed":
                 seen.repeat_result = "same"
             seen.stale_calls = answer.rounds
-            verdict = self._worse(verdict, self._stale(call, answer))
+            verdict = self._worse(verdict, self._stale(call, answer, changes))
         elif tool.exact != result.exact and not result.empty:
             self._novel += 1
             self._errors.end()
@@ -370,20 +387,25 @@ class Engine:
             answer.paced = False
             answer.busy += 1
 
+    def _standing_still(self, answer: Answer, news_per_repeat: float) -> bool:
+        """Whether hardly anything new was learnt since this answer was first given."""
+        return self._novel - answer.novel_at_first <= news_per_repeat * answer.rounds
+
     # Rules
 
-    def _stale(self, call: ToolCall, answer: Answer) -> Verdict | None:
+    def _stale(self, call: ToolCall, answer: Answer, changes: bool | None) -> Verdict | None:
         t = self._t
         rounds = answer.rounds
-        if call.polling or (answer.paced and answer.wait):
+        if is_polling(call) or (answer.paced and answer.wait and changes is not True):
             return self._polling(call, answer)
-        if rounds < t.stale_warn:
+        enough = rounds - (t.nearly if answer.nearly else 0)
+        if enough < t.stale_warn:
             return None
-        if self._novel - answer.novel_at_first > t.stale_novel * rounds:
+        if not self._standing_still(answer, t.stale_novel):
             return None
         return self._report(
             "stale_repeat",
-            "stuck" if rounds >= t.stale_stuck else "warn",
+            "stuck" if enough >= t.stale_stuck else "warn",
             call.tool,
             answer.numbers,
             f"{call.tool} gave the same result {rounds} times for the same arguments while nothing changed.",
@@ -420,7 +442,7 @@ class Engine:
         question.digitless = digitless
         question.weak += 1
         add_number(question.weak_numbers, self.calls)
-        if question.weak < t.weak_warn or call.polling:
+        if question.weak < t.weak_warn or is_polling(call):
             return None
         return self._report(
             "repeat",
@@ -439,12 +461,10 @@ class Engine:
         t = self._t
         same = tool.exact == result.exact
         tool.exact = result.exact
-        if changes:
+        if changes or is_polling(call):
             return None
         if result.empty:
             tool.same.end()
-            if known:
-                return None
             rounds = tool.empty.add(self.calls, self._round)
             if rounds < t.empty_warn:
                 return None
@@ -478,7 +498,7 @@ class Engine:
     def _cycle(self, call: ToolCall, answer: Answer) -> Verdict | None:
         """A cycle of any order: every round of the last pass has been there as often as it takes."""
         t = self._t
-        if answer.rounds < t.cycle_repetitions:
+        if answer.rounds - (t.nearly if answer.nearly else 0) < t.cycle_repetitions:
             self._deep = 0
             self._deep_round = self._round
             return None
@@ -486,7 +506,7 @@ class Engine:
             self._deep_round = self._round
             self._deep += 1
         period = answer.last_round - answer.previous_round
-        if period < 2 or period > t.cycle_period or self._deep < period or call.polling:
+        if period < 2 or period > t.cycle_period or self._deep < period or is_polling(call):
             return None
         return self._report(
             "cycle",
@@ -550,15 +570,3 @@ class Engine:
         if self.verdict is None or rank > SEVERITY_RANK[self.verdict.severity]:
             self.verdict = verdict
         return verdict
-
-
-def _key(call: ToolCall) -> object | None:
-    """The engine's own key: tool and arguments with white space, case, null and empty defaults folded."""
-    args = call.args
-    if args is MISSING:
-        return None if call.input_hash is None else (call.tool, call.input_hash)
-    try:
-        raw = orjson.dumps(args, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
-    except Exception:
-        return (call.tool, call.input_hash)
-    return (call.tool, raw)

@@ -20,6 +20,7 @@ class Answer:
         numbers: The numbers of its calls; the first and the latest ones when there are many.
         last_round, previous_round: When it was last seen, and the time before.
         novel_at_first: How much news there had been when it was first seen.
+        nearly: Whether some of its results were only nearly the same (by simhash).
         wait, paced: How long the agent waited before asking again, and whether every wait was a polling one.
         busy: Rounds that came sooner than polling should.
     """
@@ -28,6 +29,7 @@ class Answer:
         "busy",
         "last_ended",
         "last_round",
+        "nearly",
         "novel_at_first",
         "numbers",
         "paced",
@@ -43,6 +45,7 @@ class Answer:
         self.last_round = round_
         self.previous_round = round_
         self.novel_at_first = novel
+        self.nearly = False
         self.simhash: int | None = None
         self.last_ended: float | None = None
         self.wait: float | None = None
@@ -67,7 +70,7 @@ class Question:
         calls: How often it was asked in this turn.
         epoch: The state epoch to which the rest belongs.
         exact: Digest of its latest result.
-        failures: Rounds in which it failed.
+        failures: Rounds in which it failed, one after the other, nothing having worked between them.
         weak: How often in a row only digits of its result changed.
     """
 
@@ -82,10 +85,10 @@ class Question:
         "failures",
         "in_round",
         "latest",
-        "novel_at_failure",
         "round",
         "weak",
         "weak_numbers",
+        "worked_before",
     )
 
     def __init__(self, epoch: int, round_: int) -> None:
@@ -94,6 +97,7 @@ class Question:
         self.in_round = 0
         self.exact: Digest | None = None
         self.digitless: Digest | None = None
+        self.worked_before = -1
         self.weak = 0
         self.weak_numbers: list[int] = []
         self.answers: dict[Digest, Answer] = {}
@@ -105,14 +109,10 @@ class Question:
         self.epoch = epoch
         self.answers.clear()
         self.latest = None
-        self.forgive()
-
-    def forgive(self) -> None:
-        """Forget the failures: it has worked since."""
         self.failures = 0
         self.failure_round = -1
         self.failure_numbers: list[int] = []
-        self.novel_at_failure = 0
+
 
     def answer(self, result: Evidence, number: int, round_: int, novel: int) -> tuple[Answer, bool]:
         """The answer that this result is, and whether it was there before."""
@@ -128,6 +128,7 @@ class Question:
         found = answers.get(result.normal)
         if found is None and self.latest is not None and same_page(self.latest.simhash, result.simhash):
             found = self.latest
+            found.nearly = True
         known = found is not None
         if found is None:
             found = Answer(number, round_, novel)

@@ -49,7 +49,7 @@ class ToolStreaks:
 
 
 class ErrorStreak(Streak):
-    """Errors in a row whose texts are nearly the same."""
+    """Errors without news between them, most of them of nearly the same text."""
 
     __slots__ = ("_digitless", "_normal", "_simhash")
 
@@ -60,12 +60,16 @@ class ErrorStreak(Streak):
         self._simhash: int | None = None
 
     def add_error(self, error: Evidence, number: int, round_: int) -> int:
-        """Add an error; the length in rounds, 1 when it differs from the one before."""
+        """Add an error; by how many rounds its kind leads over others."""
         same = self.rounds > 0 and (
             error.normal == self._normal
             or (error.digitless is not None and error.digitless == self._digitless)
             or same_page(error.simhash, self._simhash)
         )
+        if not same and self.rounds > 1:
+            # One error of another kind does not make the rest a different story.
+            self.rounds -= 1
+            return self.rounds
         if not same:
             self.end()
         self._normal, self._digitless, self._simhash = error.normal, error.digitless, error.simhash

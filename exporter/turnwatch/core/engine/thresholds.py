@@ -12,6 +12,7 @@ class Thresholds:
     Attributes:
         stale_warn, stale_stuck: The same call with the same result.
         stale_novel: New answers per repeat that still count as standing still.
+        nearly: Rounds that it takes more where the results are only nearly the same.
         error_warn, error_stuck: The same call with any error.
         error_novel: New answers per repeat that still count as standing still, where the repeat is an error.
         cycle_repetitions: Passes of a cycle.
@@ -33,6 +34,7 @@ class Thresholds:
     stale_warn: int = 3
     stale_stuck: int = 4
     stale_novel: float = 1.0
+    nearly: int = 1
     error_warn: int = 3
     error_stuck: int = 3
     error_novel: float = 1.0

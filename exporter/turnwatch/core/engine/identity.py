@@ -1,0 +1,35 @@
+"""Which calls are the same call to the engine: looser than the public input hash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from turnwatch.core.canonical import canonical_bytes
+from turnwatch.core.events import MISSING, ToolCall
+
+_EMPTY_MEMBER: Final = re.compile(rb'(?<=[{,])"(?:[^"\\]|\\.)*":(?:null|""|\[\]|\{\})(?:,|(?=\}))')
+_WHITE_SPACE: Final = b" \t\r\n"
+
+
+def identity(call: ToolCall, changes: bool | None, volatile_keys: Iterable[str]) -> int | None:
+    """A number that is the same for the same call; None when the arguments are missing.
+
+    Looks through null and empty defaults; for calls that do not change state through white space and letter
+    case as well (in code that is written, indentation matters). Never through numbers: that turned no false
+    alarm into one on every second run of one source.
+
+    Only good within this process, where it never leaves the engine.
+    """
+    args = call.args
+    if args is MISSING:
+        return None if call.input_hash is None else hash((call.tool, call.input_hash))
+    raw = canonical_bytes(args, volatile_keys)
+    if b"null" in raw or b'""' in raw or b"[]" in raw or b"{}" in raw:
+        raw = _EMPTY_MEMBER.sub(b"", raw).replace(b",}", b"}")
+    if changes is not True:
+        raw = raw.translate(None, _WHITE_SPACE).lower()
+        if b"\\" in raw:
+            raw = raw.replace(b"\\n", b"").replace(b"\\t", b"").replace(b"\\r", b"")
+    return hash((call.tool, raw))

@@ -1,0 +1,243 @@
+"""Recorded trajectories and test cases, one JSON object a line, as events grouped in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import orjson
+
+from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
+from turnwatch.core.evidence import Evidence
+
+_SPAN_PREFIX: Final = "span:"
+_INFERENCE_SPANS: Final = frozenset({"chat", "generate_content", "text_completion"})
+
+
+@dataclass(slots=True)
+class RecordedTurn:
+    """One user turn of a recorded trajectory.
+
+    Attributes:
+        conversation_id: The trajectory's or case's id.
+        turn_id: The same, with the number of the user turn added where there are several.
+        agent: The framework, or the agent of the first call.
+        events: Model calls and tool calls in the order of the file.
+        stop_reason: How the trajectory ended, for its last turn; "unknown" where the file does not say.
+        line: Number of its line in the file (1-based).
+    """
+
+    conversation_id: str
+    turn_id: str
+    agent: str
+    events: list[ToolCall | ModelCall] = field(default_factory=list)
+    stop_reason: str = "unknown"
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenLine:
+    """A line that could not be read.
+
+    Attributes:
+        line: Its number in the file (1-based).
+        reason: What is wrong with it, without its content.
+    """
+
+    line: int
+    reason: str
+
+
+def looks_like_trajectory(record: object) -> bool:
+    """Whether a parsed line is a trajectory or a case."""
+    return (
+        isinstance(record, dict)
+        and isinstance(record.get("calls"), list)
+        and ("trajectory_id" in record or "id" in record)
+    )
+
+
+def read_trajectories(lines: Iterable[str | bytes]) -> Iterator[RecordedTurn | BrokenLine]:
+    """The turns of a file of trajectories or cases, in the file's order; broken lines are reported, not raised.
+
+    Args:
+        lines: One JSON object each, with the fields of a trajectory (trajectory_id, calls) or a case (id, calls).
+    """
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = orjson.loads(line)
+        except ValueError:
+            yield BrokenLine(number, "not JSON")
+            continue
+        if not looks_like_trajectory(record):
+            yield BrokenLine(number, "not a trajectory: no id or no list of calls")
+            continue
+        try:
+            turns = turns_of(record)
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+            yield BrokenLine(number, f"a call that cannot be read ({type(error).__name__})")
+            continue
+        for turn in turns:
+            turn.line = number
+            yield turn
+
+
+def turns_of(record: dict[str, Any]) -> list[RecordedTurn]:
+    """The turns of one parsed trajectory or case.
+
+    Raises:
+        TypeError, ValueError: A field has a type that it cannot have.
+    """
+    identity = str(record.get("trajectory_id", record.get("id")))
+    model = str(record.get("model") or "")
+    hints = record.get("tools") or {}
+    turns: list[RecordedTurn] = []
+    current: object = MISSING
+    batch: object = None
+    for call in record["calls"]:
+        if not isinstance(call, dict):
+            raise TypeError("a call is not an object")
+        if call.get("turn") != current:
+            current = call.get("turn")
+            agent = str(record.get("agent") or call.get("agent") or record.get("framework") or "")
+            turns.append(RecordedTurn(identity, "" if current is None else f"{identity}/{current}", agent))
+            batch = None
+        events = turns[-1].events
+        if _span(call):
+            if _span(call) in _INFERENCE_SPANS:
+                events.append(_model_call(call, model))
+            continue
+        # Calls asked for in one reply share its model call; without a batch each call had a reply of its own.
+        same_reply = call.get("batch") is not None and call["batch"] == batch
+        batch = call.get("batch")
+        events.append(_tool_call(call, hints))
+        if same_reply:
+            _add_usage(events, call)
+        else:
+            events.insert(len(events) - 1, _model_call(call, model))
+    if len(turns) == 1:
+        turns[0].turn_id = identity
+    if turns:
+        turns[-1].stop_reason = _stop_reason(record)
+    else:
+        turns.append(RecordedTurn(identity, identity, str(record.get("framework") or ""), [], _stop_reason(record)))
+    return turns
+
+
+def _span(call: dict[str, Any]) -> str | None:
+    tool = call.get("tool")
+    return tool[len(_SPAN_PREFIX) :] if isinstance(tool, str) and tool.startswith(_SPAN_PREFIX) else None
+
+
+def _tool_call(call: dict[str, Any], hints: dict[str, Any]) -> ToolCall:
+    tool = str(call["tool"])
+    hint = hints.get(tool) if isinstance(hints, dict) else None
+    hint = hint if isinstance(hint, dict) else {}
+    captured = "args" in call and call.get("args_captured", True) is not False
+    error = call.get("error")
+    at = _seconds(call)
+    return ToolCall(
+        tool,
+        call["args"] if captured else MISSING,
+        result=_evidence(call),
+        outcome="error" if error else "ok",
+        started=at,
+        ended=at,
+        round=call.get("batch"),
+        agent=str(call.get("agent") or ""),
+        read_only=_first(call, hint, "read_only", "readOnlyHint"),
+        destructive=_first(call, hint, "destructive", "destructiveHint"),
+        idempotent=_first(call, hint, "idempotent", "idempotentHint"),
+        polling=_first(call, hint, "polling"),
+        mutates=_first(call, hint, "mutates"),
+    )
+
+
+def _first(call: dict[str, Any], hint: dict[str, Any], *names: str) -> bool | None:
+    for name in names:
+        for place in (call, hint):
+            value = place.get(name)
+            if value is not None:
+                return bool(value)
+    return None
+
+
+def _evidence(call: dict[str, Any]) -> Evidence | None:
+    error = call.get("error")
+    if isinstance(error, str):
+        return Evidence.of(error)
+    if call.get("result") is not None:
+        return Evidence.of(call["result"])
+    exact = call.get("result_hash")
+    if exact is None:
+        return None
+    head = call.get("result_head")
+    return Evidence.from_digests(
+        str(exact),
+        call.get("result_nhash"),
+        call.get("result_sim"),
+        head=head if isinstance(head, str) else "",
+        length=call.get("result_len"),
+    )
+
+
+def _seconds(call: dict[str, Any]) -> float | None:
+    at = call.get("ts", call.get("t"))
+    if at is None or isinstance(at, bool):
+        return None
+    if isinstance(at, str):
+        moment = datetime.fromisoformat(at)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return float(at)
+
+
+def _model_call(call: dict[str, Any], model: str) -> ModelCall:
+    at = _seconds(call)
+    return ModelCall(
+        str(call.get("model") or model), usage=_usage(call), spend_usd=_spend(call), started=at, ended=at
+    )
+
+
+def _usage(call: dict[str, Any]) -> Usage | None:
+    tokens = call.get("tokens")
+    given, produced = call.get("tokens_in"), call.get("tokens_out")
+    if isinstance(tokens, dict):
+        given, produced = tokens.get("in", tokens.get("input")), tokens.get("out", tokens.get("output"))
+    elif tokens is not None:
+        given = tokens
+    if given is None and produced is None:
+        return None
+    return Usage(input=int(given or 0), output=int(produced or 0))
+
+
+def _spend(call: dict[str, Any]) -> float | None:
+    spend = call.get("cost_usd", call.get("usd"))
+    return None if spend is None else float(spend)
+
+
+def _add_usage(events: list[ToolCall | ModelCall], call: dict[str, Any]) -> None:
+    """Add what a later call of the same reply says about tokens and dollars to that reply's model call."""
+    usage, spend = _usage(call), _spend(call)
+    if usage is None and spend is None:
+        return
+    for event in reversed(events):
+        if isinstance(event, ModelCall):
+            if usage is not None:
+                before = event.usage or Usage()
+                event.usage = Usage(input=before.input + usage.input, output=before.output + usage.output)
+            if spend is not None:
+                event.spend_usd = (event.spend_usd or 0.0) + spend
+            return
+
+
+def _stop_reason(record: dict[str, Any]) -> str:
+    ending = str(record.get("exit") or "").lower()
+    if "max" in ending and ("turn" in ending or "iteration" in ending or "step" in ending):
+        return "max_iterations"
+    if "error" in ending:
+        return "error"
+    return "final_answer" if ending or record.get("outcome") else "unknown"
