@@ -24,7 +24,7 @@ class YamlDocument:
     Attributes:
         name: The file as the user named it.
         data: Its top-level mapping; an empty file is an empty mapping. Keys are always text.
-        lines: Line number (from 1) of each key, by its path.
+        lines: Line number (from 1) of each key and list item, by its path.
     """
 
     name: str
@@ -137,8 +137,16 @@ class _Reader:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, path, depth + 1) for item in node.value]
+            return self._sequence(node, path, depth)
         return self._scalar(node, path)
+
+    def _sequence(self, node: yaml.SequenceNode, path: KeyPath, depth: int) -> list[Any]:
+        found = []
+        for position, item in enumerate(node.value):
+            here = (*path, str(position))
+            self.lines[here] = _line(item)
+            found.append(self.value(item, here, depth + 1))
+        return found
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
