@@ -43,4 +43,4 @@ def _overlay(config: Path | None) -> dict[str, Any] | None:
         return None
     from turnwatch.settings_file import load_settings
 
-    return overlay_of(load_settings(config))
+    return overlay_of(load_settings(path=config))
