@@ -81,6 +81,11 @@ class Evidence:
         return evidence
 
     @property
+    def size(self) -> int:
+        """Characters of the text; -1 when unknown."""
+        return self._length
+
+    @property
     def head(self) -> str:
         """The first characters of the text, as far as known."""
         return self._head if self._text is None else self._text[:_HEAD_CHARS]

@@ -14,11 +14,11 @@ class ToolSeries:
     """Series of one (agent, tool)."""
 
     __slots__ = (
+        "_duration",
         "_labels",
         "_meter",
         "calls",
         "duplicates",
-        "duration",
         "identical",
         "label",
         "max_identical",
@@ -39,7 +39,7 @@ class ToolSeries:
             self.call(outcome)
         for result in ("same", "changed", "unknown"):
             self.result(result)
-        self.duration: Histogram = meter.histogram("agent_tool_call_duration_seconds", agent, tool)
+        self._duration: Histogram | None = None
         self.identical = ExpiringMax()
         self.stale = ExpiringMax()
 
@@ -57,6 +57,12 @@ class ToolSeries:
             counter = self.results[result] = self._meter.counter("agent_repeat_results_total", *self._labels, result)
         return counter
 
+    def took(self, seconds: float) -> None:
+        """A call took this long."""
+        if self._duration is None:
+            self._duration = self._meter.histogram("agent_tool_call_duration_seconds", *self._labels)
+        self._duration.observe(seconds)
+
     def wasted(self) -> Counter:
         """Calls after a stuck verdict."""
         return self._meter.counter("agent_wasted_tool_calls_total", *self._labels)
@@ -69,7 +75,7 @@ class ToolSeries:
 class ModelSeries:
     """Series of one (agent, model)."""
 
-    __slots__ = ("_labels", "_meter", "calls", "duration", "spend", "tokens")
+    __slots__ = ("_duration", "_labels", "_meter", "calls", "spend", "tokens")
 
     def __init__(self, meter: Meter, agent: str, model: str) -> None:
         self._meter = meter
@@ -79,7 +85,13 @@ class ModelSeries:
         self.calls = {
             outcome: meter.counter("agent_model_calls_total", agent, model, outcome) for outcome in ("ok", "error")
         }
-        self.duration: Histogram = meter.histogram("agent_model_call_duration_seconds", agent, model)
+        self._duration: Histogram | None = None
+
+    def took(self, seconds: float) -> None:
+        """A call took this long."""
+        if self._duration is None:
+            self._duration = self._meter.histogram("agent_model_call_duration_seconds", *self._labels)
+        self._duration.observe(seconds)
 
 
 class AgentSeries:

@@ -20,6 +20,22 @@ if TYPE_CHECKING:
 _MAX_VERDICTS: Final = 32
 
 
+class _ToolInTurn:
+    """One tool within one turn: its series, and what is still to be counted when the turn ends.
+
+    Attributes:
+        unfinished: Calls begun and not ended.
+        pending: Repeats whose result is not known yet.
+    """
+
+    __slots__ = ("pending", "series", "unfinished")
+
+    def __init__(self, series: ToolSeries) -> None:
+        self.series = series
+        self.unfinished = 0
+        self.pending = 0
+
+
 class TurnState:
     """Counts one turn's calls and judges them, in memory that does not grow with the turn.
 
@@ -53,12 +69,10 @@ class TurnState:
         "_ended_at",
         "_key",
         "_keys",
-        "_pending",
         "_priced_calls",
         "_saw_usage",
-        "_started_models",
         "_stuck",
-        "_unfinished",
+        "_tools",
         "agent",
         "conversation_id",
         "duplicates",
@@ -122,11 +136,9 @@ class TurnState:
         self.stop_reason: str | None = None
         self._ended_at: float | None = None
         self._keys = KeyTable(watch.settings.bounds.keys_per_turn)
-        self._pending: dict[str, int] = {}
-        self._unfinished: dict[str, int] = {}
+        self._tools: dict[str, _ToolInTurn] = {}
         self._saw_usage = False
         self._priced_calls = 0
-        self._started_models = 0
         self._stuck = False
         self.engine = Engine()
         with watch.lock:
@@ -197,7 +209,8 @@ class TurnState:
     def begin_call(self, call: ToolCall) -> int:
         """Count a call at its start, before its result is known.
 
-        Fills ``call.input_hash``, ``call.started`` and what the settings say about the tool.
+        Fills ``call.input_hash`` and what the settings say about the tool. A call without times is counted
+        as of now, but no rule about its pace applies.
 
         Returns:
             How often this (tool, input hash) has been seen in this turn, this call included; 0 when
@@ -215,11 +228,9 @@ class TurnState:
         key = call.input_hash
         if key is None and call.args is not MISSING:
             key = call.input_hash = watch.hash(tool, call.args)
-        now = call.started
-        if now is None:
-            now = call.started = watch.clock()
-        if call.round is None and self._started_models:
-            call.round = self._started_models
+        now = call.started if call.started is not None else watch.clock()
+        if call.round is None and self.iterations:
+            call.round = self.iterations
         override = watch.override(tool)
         if override is not None:
             if override.read_only is not None:
@@ -233,10 +244,12 @@ class TurnState:
         window = watch.window
         with watch.lock:
             agent = self.series
-            series = agent.tools.get(tool) or watch.tool_series(agent, tool, self.agent)
-            self.last_active = max(self.last_active, now)
+            in_turn = self._tools.get(tool) or self._tool(tool)
+            series = in_turn.series
+            if now > self.last_active:
+                self.last_active = now
             self.tool_calls += 1
-            self._unfinished[series.label] = self._unfinished.get(series.label, 0) + 1
+            in_turn.unfinished += 1
             agent.tool_calls.put(self.tool_calls, now + window)
             if self._stuck:
                 self.wasted_tool_calls += 1
@@ -255,7 +268,7 @@ class TurnState:
                 return 1
             put_tails(series.identical, seen.times, window)
             self.repeats += 1
-            self._pending[series.label] = self._pending.get(series.label, 0) + 1
+            in_turn.pending += 1
             if seen.count > series.max_identical:
                 self.duplicates += 1
                 series.duplicates.inc(1.0, watch.exemplar())
@@ -275,34 +288,41 @@ class TurnState:
 
     def _end_call(self, call: ToolCall) -> Verdict | None:
         watch = self.watch
-        if call.ended is None:
-            call.ended = watch.clock()
-        started = call.started if call.started is not None else call.ended
+        started = call.started
+        if started is None:
+            started = ended = watch.clock() if call.ended is None else call.ended
+        else:
+            if call.ended is None:
+                call.ended = watch.clock()
+            ended = call.ended
         with watch.lock:
-            series = self.series.tools.get(call.tool) or watch.tool_series(self.series, call.tool, self.agent)
-            series.call(call.outcome).inc()
-            self._take(self._unfinished, series.label)
-            if call.ended > started:
-                series.duration.observe(call.ended - started)
-            self.last_active = max(self.last_active, call.ended)
-            new = self._judge(call, series, started)
+            in_turn = self._tools.get(call.tool) or self._tool(call.tool)
+            in_turn.series.call(call.outcome).inc()
+            if in_turn.unfinished:
+                in_turn.unfinished -= 1
+            if ended > started:
+                in_turn.series.took(ended - started)
+            if ended > self.last_active:
+                self.last_active = ended
+            new = self._judge(call, in_turn, started)
         if new is not None:
             watch.notify(self, new)
         return new
 
-    @staticmethod
-    def _take(counts: dict[str, int], key: str) -> bool:
-        left = counts.get(key, 0)
-        if left > 1:
-            counts[key] = left - 1
-        elif left:
-            del counts[key]
-        return left > 0
+    def _tool(self, tool: str) -> _ToolInTurn:
+        """This tool's part of the turn, kept under its label so that invented names take no memory."""
+        series = self.watch.tool_series(self.series, tool, self.agent)
+        in_turn = self._tools.get(series.label)
+        if in_turn is None:
+            in_turn = self._tools[series.label] = _ToolInTurn(series)
+        return in_turn
 
-    def _judge(self, call: ToolCall, series: ToolSeries, started: float) -> Verdict | None:
+    def _judge(self, call: ToolCall, in_turn: _ToolInTurn, started: float) -> Verdict | None:
         new = self.engine.observe(call)
         seen = self.engine.last
-        if seen.repeat_result is not None and self._take(self._pending, series.label):
+        series = in_turn.series
+        if seen.repeat_result is not None and in_turn.pending:
+            in_turn.pending -= 1
             series.result(seen.repeat_result).inc()
         if seen.stale_calls:
             series.stale.put(seen.stale_calls, started + self.watch.window)
@@ -355,7 +375,6 @@ class TurnState:
             with watch.lock:
                 series = self.series
                 self.iterations += 1
-                self._started_models += 1
                 self.last_active = max(self.last_active, now)
                 series.iterations.put(self.iterations, now + watch.window)
                 if self.iterations == series.iteration_threshold + 1:
@@ -382,18 +401,18 @@ class TurnState:
 
     def _end_model(self, call: ModelCall) -> Verdict | None:
         watch = self.watch
-        if call.ended is None:
-            call.ended = watch.clock()
+        ended = watch.clock() if call.ended is None else call.ended
         usage, spend = call.usage, call.spend_usd
         if spend is None and usage is not None:
-            spend = watch.prices.cost(call.provider, call.model, usage, call.started or call.ended)
+            spend = watch.prices.cost(call.provider, call.model, usage, call.started or ended)
         verdict = None
         with watch.lock:
             series = watch.model_series(self.series, call.model)
             series.calls["error" if call.outcome == "error" else "ok"].inc()
-            if call.started is not None and call.ended > call.started:
-                series.duration.observe(call.ended - call.started)
-            self.last_active = max(self.last_active, call.ended)
+            if call.started is not None and ended > call.started:
+                series.took(ended - call.started)
+            if ended > self.last_active:
+                self.last_active = ended
             if usage is not None:
                 self._saw_usage = True
                 for kind, counter in series.tokens.items():
@@ -414,11 +433,11 @@ class TurnState:
                 if self._stuck:
                     self.wasted_usd += spend
                     self.series.wasted_usd.inc(spend)
-            self._add_to_totals(spend or 0.0, usage.total if usage is not None else 0, call.ended + watch.window)
+            self._add_to_totals(spend or 0.0, usage.total if usage is not None else 0, ended + watch.window)
             if call.text is not None:
                 verdict = self.engine.observe_reply(call.text)
                 if verdict is not None:
-                    self._add_verdict(verdict, watch.tool_series(self.series, verdict.tool, self.agent))
+                    self._add_verdict(verdict, self._tool(verdict.tool).series)
         if verdict is not None:
             watch.notify(self, verdict)
         return verdict
@@ -459,10 +478,11 @@ class TurnState:
             self._ended_at = watch.clock() if at is None else at
             watch.closed(self, self._key)
             agent, meter = self.series.label, watch.meter
-            for tool, count in self._pending.items():
-                self.series.tools[tool].result("unknown").inc(count)
-            for tool, count in self._unfinished.items():
-                self.series.tools[tool].call("error").inc(count)
+            for in_turn in self._tools.values():
+                if in_turn.pending:
+                    in_turn.series.result("unknown").inc(in_turn.pending)
+                if in_turn.unfinished:
+                    in_turn.series.call("error").inc(in_turn.unfinished)
             meter.counter("agent_turns_total", agent, self.stop_reason).inc()
             meter.counter("agent_turns_judged_total", agent, self.engine.mode).inc()
             exemplar = watch.exemplar()

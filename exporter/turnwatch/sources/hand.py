@@ -270,7 +270,7 @@ class Turn:
     def _begin_tool(
         self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[ToolCall, OwnSpan | None]:
-        call = ToolCall(name, agent=self._agent)
+        call = ToolCall(name, agent=self._agent, started=self._watch.clock())
         span: OwnSpan | None = None
         with self._guarded("a tool call"):
             call.args = bind_arguments(fn, args, kwargs)
