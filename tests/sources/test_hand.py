@@ -1,0 +1,274 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import traceback
+
+import pytest
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind, StatusCode
+
+import turnwatch as tw
+from turnwatch.core.watch import Watch
+from turnwatch.metrics.store import Store
+from turnwatch.settings import Settings
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch(Settings(), Store())
+
+
+@pytest.fixture
+def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    return exporter
+
+
+def value(watch: Watch, name: str, *labels: str) -> float:
+    assert isinstance(watch.meter, Store)
+    cell = watch.meter.counters.get(name, {}).get(labels)
+    return 0.0 if cell is None else cell.value
+
+
+def search_orders(customer_id: str, limit: int = 10) -> list[str]:
+    return []
+
+
+async def fetch(url: str) -> str:
+    await asyncio.sleep(0)
+    return "page"
+
+
+def test_call_tool_returns_what_the_tool_returns_and_counts_it(watch: Watch):
+    with tw.turn(agent="support-bot", conversation_id="c-17", watch=watch) as turn:
+        for _ in range(3):
+            assert turn.call_tool("search_orders", search_orders, customer_id="C-7841") == []
+        assert turn.tool_calls == 3
+    assert turn.stop_reason == "final_answer"
+    assert value(watch, "agent_duplicate_tool_calls_total", "support-bot", "search_orders") == 1
+    assert value(watch, "agent_repeat_results_total", "support-bot", "search_orders", "same") == 2
+
+
+def test_positional_and_keyword_arguments_are_the_same_call(watch: Watch):
+    with tw.turn(watch=watch) as turn:
+        turn.call_tool("search_orders", search_orders, "C-7841")
+        turn.call_tool("search_orders", search_orders, customer_id="C-7841")
+        assert turn.state.repeats == 1
+
+
+def test_an_exception_from_a_tool_passes_unchanged_with_its_traceback(watch: Watch):
+    error = ValueError("no such customer")
+
+    def broken() -> None:
+        raise error
+
+    with tw.turn(watch=watch) as turn, pytest.raises(ValueError, match="no such customer") as caught:
+        turn.call_tool("broken", broken)
+    assert caught.value is error
+    assert any(frame.name == "broken" for frame in traceback.extract_tb(caught.value.__traceback__))
+    assert caught.value.__cause__ is None
+    assert value(watch, "agent_tool_calls_total", "unknown", "broken", "error") == 1
+
+
+def test_a_turn_left_by_an_exception_ends_in_error(watch: Watch):
+    with pytest.raises(RuntimeError, match="boom"), tw.turn(agent="bot", watch=watch) as turn:
+        raise RuntimeError("boom")
+    assert turn.stop_reason == "error"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (tw.BudgetExceeded("over"), "max_usd"),
+        (tw.StepLimitExceeded("over"), "max_iterations"),
+        (tw.LoopDetected("loop"), "loop_detected"),
+        (KeyboardInterrupt(), "user_cancelled"),
+        (asyncio.CancelledError(), "user_cancelled"),
+    ],
+)
+def test_stop_reason_comes_from_the_exception(watch: Watch, error: BaseException, reason: str):
+    with pytest.raises(type(error)), tw.turn(agent="bot", watch=watch) as turn:
+        raise error
+    assert turn.stop_reason == reason
+
+
+def test_model_calls_count_iterations_tokens_and_dollars(watch: Watch):
+    with tw.turn(agent="bot", watch=watch) as turn:
+        with turn.model_call("claude-sonnet-4-5") as call:
+            call.usage({"usage": {"input_tokens": 900, "cache_read_input_tokens": 100, "output_tokens": 50}})
+        with turn.model_call("claude-sonnet-4-5") as call:
+            call.usage(input_tokens=1_000, output_tokens=50)
+        assert turn.iterations == 2
+        assert turn.spend_usd == pytest.approx((900 * 3 + 100 * 0.3 + 50 * 15 + 1_000 * 3 + 50 * 15) / 1e6)
+
+
+def test_a_failed_model_call_is_an_iteration_and_passes_its_error(watch: Watch):
+    with tw.turn(agent="bot", watch=watch) as turn:
+        with pytest.raises(TimeoutError), turn.model_call("gpt-4o"):
+            raise TimeoutError
+        assert turn.iterations == 1
+    assert value(watch, "agent_model_calls_total", "bot", "gpt-4o", "error") == 1
+
+
+async def test_async_turns_and_tools(watch: Watch):
+    async with tw.turn(agent="bot", watch=watch) as turn:
+        assert tw.current_turn() is turn
+        pages = await asyncio.gather(*(turn.acall_tool("fetch", fetch, "https://example.org") for _ in range(3)))
+        assert pages == ["page"] * 3
+    assert tw.current_turn() is None
+    assert turn.state.duplicates == 1
+
+
+async def test_concurrent_turns_do_not_mix(watch: Watch):
+    async def run(number: int) -> tuple[int, bool]:
+        async with tw.turn(agent="bot", watch=watch) as turn:
+            for _ in range(3):
+                await turn.acall_tool("fetch", fetch, f"https://example.org/{number}")
+                assert tw.current_turn() is turn
+            return turn.tool_calls, turn.state.duplicates == 1
+
+    assert await asyncio.gather(*(run(number) for number in range(100))) == [(3, True)] * 100
+
+
+def test_a_nested_turn_is_a_child_in_the_same_conversation(watch: Watch):
+    with tw.turn(agent="lead", conversation_id="c-1", watch=watch) as outer:
+        with tw.turn(agent="helper", watch=watch) as inner:
+            with inner.model_call("claude-sonnet-4-5") as call:
+                call.usage(input_tokens=1_000_000 // 10, output_tokens=0)
+        assert inner.state.parent is outer.state
+        assert inner.state.conversation_id == "c-1"
+        assert outer.state.total_spend_usd == pytest.approx(0.3)
+        assert outer.spend_usd == 0.0
+
+
+def test_decorated_functions_count_inside_a_turn_and_run_alone_outside(watch: Watch):
+    @tw.watch_tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    @tw.watch_tool(name="page")
+    async def load(url: str) -> str:
+        return url
+
+    assert add(1, 2) == 3
+    with tw.turn(agent="bot", watch=watch) as turn:
+        assert add(1, b=2) == 3
+        assert asyncio.run(load("x")) == "x"
+        assert turn.tool_calls == 2
+    assert add.__name__ == "add"
+
+
+def test_decorated_turns(watch: Watch):
+    tw.core.default.set_default_watch(watch)
+    try:
+
+        @tw.watch_turn(agent="support-bot", conversation_id=lambda question, user: f"c-{user}")
+        def answer(question: str, user: int) -> str:
+            assert tw.current_turn() is not None
+            return question.upper()
+
+        @tw.watch_turn
+        async def answer_later(question: str) -> str:
+            turn = tw.current_turn()
+            assert turn is not None
+            return turn.state.agent
+
+        assert answer("hi", user=7) == "HI"
+        assert asyncio.run(answer_later("hi")) == "answer_later"
+    finally:
+        tw.core.default.set_default_watch(None)
+    assert value(watch, "agent_turns_total", "support-bot", "final_answer") == 1
+    assert watch.conversations.get("c-7") is not None
+
+
+def test_spans_carry_what_the_design_names(watch: Watch, spans: InMemorySpanExporter):
+    with tw.turn(agent="support-bot", conversation_id="c-17", watch=watch) as turn:
+        for _ in range(4):
+            with turn.model_call("claude-sonnet-4-5", provider="anthropic") as call:
+                call.usage(input_tokens=100, output_tokens=10, cache_read_tokens=40)
+            turn.call_tool("search_orders", search_orders, customer_id="C-7841")
+    by_name: dict[str, list] = {}
+    for span in spans.get_finished_spans():
+        by_name.setdefault(span.name, []).append(span)
+    (root,) = by_name["agent.turn"]
+    assert root.kind is SpanKind.INTERNAL
+    assert root.attributes["gen_ai.operation.name"] == "invoke_agent"
+    assert root.attributes["gen_ai.conversation.id"] == "c-17"
+    assert root.attributes["gen_ai.agent.name"] == "support-bot"
+    assert root.attributes["agent.iterations"] == 4
+    assert root.attributes["agent.stop_reason"] == "final_answer"
+    assert root.attributes["loop.detected"] is True
+    assert root.attributes["loop.kind"] == "stale_repeat"
+    assert "C-7841" not in str(root.attributes) + str([event.attributes for event in root.events])
+    assert [event.name for event in root.events][:1] == ["loop.detected"]
+    tool = by_name["tool.execute"][1]
+    assert tool.parent.span_id == root.context.span_id
+    assert tool.attributes["tool.input_hash"] == tw.input_hash(
+        "search_orders", {"customer_id": "C-7841", "limit": 10}
+    ) or tool.attributes["tool.input_hash"] == tw.input_hash("search_orders", {"customer_id": "C-7841"})
+    assert tool.attributes["gen_ai.operation.name"] == "execute_tool"
+    assert (tool.attributes["tool.name"], tool.attributes["gen_ai.tool.name"]) == ("search_orders", "search_orders")
+    assert (tool.attributes["iteration"], tool.attributes["tool.result_size"]) == (2, 2)
+    assert tool.attributes["latency_ms"] >= 0
+    chat = by_name["llm.chat"][0]
+    assert chat.attributes["gen_ai.operation.name"] == "chat"
+    assert chat.attributes["gen_ai.request.model"] == "claude-sonnet-4-5"
+    assert chat.attributes["gen_ai.provider.name"] == "anthropic"
+    assert chat.attributes["gen_ai.usage.cache_read.input_tokens"] == 40
+    assert all(span.attributes["turnwatch.counted"] for span in spans.get_finished_spans())
+
+
+def test_span_of_a_failed_tool_has_the_error_class_and_not_its_text(watch: Watch, spans: InMemorySpanExporter):
+    def broken(secret: str) -> None:
+        raise PermissionError(secret)
+
+    with tw.turn(agent="bot", watch=watch) as turn, pytest.raises(PermissionError):
+        turn.call_tool("broken", broken, secret="hunter2")
+    tool = next(span for span in spans.get_finished_spans() if span.name == "tool.execute")
+    assert tool.attributes["error.type"] == "PermissionError"
+    assert tool.status.status_code is StatusCode.ERROR
+    assert "hunter2" not in "".join(span.to_json() for span in spans.get_finished_spans())
+
+
+def test_no_span_is_opened_inside_another_instrumentations_span_of_the_same_thing(
+    watch: Watch, spans: InMemorySpanExporter
+):
+    tracer = trace.get_tracer_provider().get_tracer("some.framework")
+    with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"}):
+        with tw.turn(agent="bot", watch=watch) as turn:
+            turn.call_tool("search_orders", search_orders, "C-1")
+    assert sorted(span.name for span in spans.get_finished_spans()) == ["invoke_agent bot", "tool.execute"]
+
+
+def test_tool_spans_of_worker_threads_hang_under_the_turn(watch: Watch, spans: InMemorySpanExporter):
+    with tw.turn(agent="bot", watch=watch) as turn:
+        thread = threading.Thread(target=turn.call_tool, args=("search_orders", search_orders, "C-1"))
+        thread.start()
+        thread.join()
+    tool, root = spans.get_finished_spans()
+    assert tool.parent.span_id == root.context.span_id
+
+
+def test_spans_can_be_switched_off(spans: InMemorySpanExporter):
+    with tw.turn(agent="bot", watch=Watch(Settings(spans=False), Store())) as turn:
+        turn.call_tool("search_orders", search_orders, "C-1")
+    assert spans.get_finished_spans() == ()
+
+
+def test_a_fault_inside_turnwatch_changes_nothing_for_the_agent(watch: Watch, monkeypatch: pytest.MonkeyPatch):
+    def broken(*args: object, **kwargs: object) -> str:
+        raise OSError("inside")
+
+    monkeypatch.setattr(Watch, "hash", broken)
+    with tw.turn(agent="bot", watch=watch) as turn:
+        assert turn.call_tool("search_orders", search_orders, "C-1") == []
+        with turn.model_call("gpt-4o") as call:
+            call.usage(object())
+    assert value(watch, "turnwatch_internal_errors_total") >= 1
