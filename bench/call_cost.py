@@ -14,8 +14,8 @@ import timeit
 
 import orjson
 
-from turnwatch.core.evidence import Evidence
 from turnwatch.core.events import ToolCall
+from turnwatch.core.evidence import Evidence
 from turnwatch.core.watch import Watch
 from turnwatch.metrics.store import Store
 from turnwatch.settings import Settings
@@ -35,7 +35,9 @@ def best(function: object) -> float:
 
 def main() -> None:
     """Print one table."""
-    print(f"{'arguments':>10} {'repeat':>7} {'floor us':>9} {'count us':>9} {'ratio':>6} {'judged us':>10} {'ratio':>6}")
+    print(
+        f"{'arguments':>10} {'repeat':>7} {'floor us':>9} {'count us':>9} {'ratio':>6} {'judged us':>10} {'ratio':>6}"
+    )
     for size in (200, 10_000):
         for repeating in (False, True):
             calls = [arguments(size, 0 if repeating else number) for number in range(CALLS)]

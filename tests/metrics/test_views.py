@@ -12,8 +12,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
-
 from tests.metrics.behaviour import behave
+
 from turnwatch.core.watch import Watch
 from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE
 from turnwatch.metrics.outlet import Outlet, current_trace

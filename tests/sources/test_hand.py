@@ -139,9 +139,8 @@ async def test_concurrent_turns_do_not_mix(watch: Watch):
 
 def test_a_nested_turn_is_a_child_in_the_same_conversation(watch: Watch):
     with tw.turn(agent="lead", conversation_id="c-1", watch=watch) as outer:
-        with tw.turn(agent="helper", watch=watch) as inner:
-            with inner.model_call("claude-sonnet-4-5") as call:
-                call.usage(input_tokens=1_000_000 // 10, output_tokens=0)
+        with tw.turn(agent="helper", watch=watch) as inner, inner.model_call("claude-sonnet-4-5") as call:
+            call.usage(input_tokens=1_000_000 // 10, output_tokens=0)
         assert inner.state.parent is outer.state
         assert inner.state.conversation_id == "c-1"
         assert outer.state.total_spend_usd == pytest.approx(0.3)
@@ -241,9 +240,9 @@ def test_no_span_is_opened_inside_another_instrumentations_span_of_the_same_thin
     watch: Watch, spans: InMemorySpanExporter
 ):
     tracer = trace.get_tracer_provider().get_tracer("some.framework")
-    with tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"}):
-        with tw.turn(agent="bot", watch=watch) as turn:
-            turn.call_tool("search_orders", search_orders, "C-1")
+    framework = tracer.start_as_current_span("invoke_agent bot", attributes={"gen_ai.operation.name": "invoke_agent"})
+    with framework, tw.turn(agent="bot", watch=watch) as turn:
+        turn.call_tool("search_orders", search_orders, "C-1")
     assert sorted(span.name for span in spans.get_finished_spans()) == ["invoke_agent bot", "tool.execute"]
 
 

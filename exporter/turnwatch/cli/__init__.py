@@ -18,6 +18,7 @@ from turnwatch.errors import TurnwatchError
 
 COMMANDS: Final[dict[str, str]] = {
     "demo": "Let a scripted agent get stuck and watch the page arrive, on real servers.",
+    "scan": "Report repeats, loops, tokens and spend in traces and transcripts you already have.",
     "pack": "Render, check, test, compare and deploy the alert rules and dashboards.",
 }
 """Every command and its line in the help."""
@@ -54,7 +55,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
 
 def _mount(app: typer.Typer, name: str, help_line: str) -> None:
     command: typer.Typer = getattr(importlib.import_module(f"turnwatch.cli.{name}"), f"{name}_app")
-    if len(command.registered_commands) == 1 and not command.registered_groups:
+    if len(command.registered_commands) == 1 and command.registered_callback is None:
         command.registered_commands[0].name = name
         app.add_typer(command)
     else:

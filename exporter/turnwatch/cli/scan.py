@@ -133,7 +133,9 @@ class _Totals:
         if self._worst:
             table = Table(title="Worst turns", title_justify="left")
             for heading in ("where", "agent", "loop", "tool", "calls", "wasted"):
-                table.add_column(heading, justify="right" if heading in ("calls", "wasted") else "left", overflow="fold")
+                table.add_column(
+                    heading, justify="right" if heading in ("calls", "wasted") else "left", overflow="fold"
+                )
             for _, _, row in self._worst:
                 loop = max(row["loops"], key=lambda each: each["severity"] == "stuck", default=None)
                 where = Path(row["source"]).name + ("" if row["line"] is None else f":{row['line']}")

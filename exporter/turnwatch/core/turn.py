@@ -114,7 +114,9 @@ class TurnState:
         self.watch = watch = watch or default_watch()
         self.agent = agent
         self.parent = parent
-        self.conversation_id = conversation_id if conversation_id is not None else parent and parent.conversation_id
+        if conversation_id is None and parent is not None:
+            conversation_id = parent.conversation_id
+        self.conversation_id: str | None = conversation_id
         self.turn_id = turn_id or uuid.uuid4().hex
         self.started = watch.clock() if at is None else at
         self.last_active = self.started

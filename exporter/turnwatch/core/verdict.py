@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal[
-    "repeat", "stale_repeat", "cycle", "error_stall", "empty_results", "unknown_tool", "monologue", "window"
-]
+Kind = Literal["repeat", "stale_repeat", "cycle", "error_stall", "empty_results", "unknown_tool", "monologue", "window"]
 Severity = Literal["observe", "warn", "stuck"]
 Mode = Literal["full", "args_only", "none"]
 

@@ -66,9 +66,7 @@ class Watch:
         self._registered_tools: set[str] = set(self.settings.tools.overrides)
         self._open: dict[int, weakref.ref[TurnState]] = {}
         self._next_turn = 0
-        self.conversations = Conversations(
-            self._make_conversation, bounds.conversations, bounds.conversation_ttl_s
-        )
+        self.conversations = Conversations(self._make_conversation, bounds.conversations, bounds.conversation_ttl_s)
         self._volatile_keys = self.settings.detect.volatile_keys
         self._tool_volatile_keys = {
             tool: self._volatile_keys | override.volatile_keys
@@ -90,9 +88,7 @@ class Watch:
         at: float | None = None,
     ) -> TurnState:
         """Open a turn. A turn with a parent belongs to the parent's conversation unless told otherwise."""
-        return TurnState(
-            agent, conversation_id=conversation_id, parent=parent, turn_id=turn_id, at=at, watch=self
-        )
+        return TurnState(agent, conversation_id=conversation_id, parent=parent, turn_id=turn_id, at=at, watch=self)
 
     def opened(self, turn: TurnState) -> int:
         """Register an open turn under a key of its own; past the bound the oldest is evicted and counted."""
@@ -131,9 +127,7 @@ class Watch:
             series.open_turns.clear()
 
     def _make_conversation(self, conversation_id: str) -> ConversationState:
-        return ConversationState(
-            conversation_id, Engine(scope="conversation"), self.settings.bounds.keys_per_turn
-        )
+        return ConversationState(conversation_id, Engine(scope="conversation"), self.settings.bounds.keys_per_turn)
 
     # Series
 
@@ -244,7 +238,7 @@ class Watch:
                 )
                 self._unlogged_errors = 0
             self.count("turnwatch_internal_errors_total")
-        except Exception:  # the meter itself may be what is broken  # noqa: S110
+        except Exception:  # the meter itself may be what is broken
             pass
 
     def notify(self, turn: TurnState, verdict: Verdict) -> None:
@@ -254,4 +248,3 @@ class Watch:
                 listener(turn, verdict)
             except Exception:
                 self.internal_error("a verdict listener")
-

@@ -98,9 +98,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         ("agent", "limit"),
     ),
     Metric("agent_goal_checks_total", "counter", "Goal checks at the end of a turn, by verdict.", ("agent", "verdict")),
-    Metric(
-        "agent_iterations", "histogram", "Model calls of a turn.", ("agent", "stop_reason"), buckets=COUNT_BUCKETS
-    ),
+    Metric("agent_iterations", "histogram", "Model calls of a turn.", ("agent", "stop_reason"), buckets=COUNT_BUCKETS),
     Metric("agent_turn_tool_calls", "histogram", "Tool calls of a turn.", _A, buckets=COUNT_BUCKETS),
     Metric("agent_turn_spend_usd", "histogram", "Dollars a turn spent.", _A, "usd", USD_BUCKETS),
     Metric("agent_turn_duration_seconds", "histogram", "Seconds a turn took.", _A, "s", TURN_SECONDS),
@@ -154,9 +152,7 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("agent_open_turns", "gauge", "Turns open now.", _A),
     Metric("agent_open_turn_age_seconds_max", "gauge", "Age of the oldest open turn.", _A),
     Metric("turnwatch_build_info", "gauge", "Version of turnwatch; always 1.", ("version",)),
-    Metric(
-        "turnwatch_internal_errors_total", "counter", "Errors inside turnwatch that were kept from the agent.", ()
-    ),
+    Metric("turnwatch_internal_errors_total", "counter", "Errors inside turnwatch that were kept from the agent.", ()),
     Metric(
         "turnwatch_label_values_folded_total",
         "counter",

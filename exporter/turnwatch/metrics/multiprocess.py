@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
@@ -24,7 +25,7 @@ from turnwatch.metrics.prometheus import gauge_rows
 
 def multiprocess_dir() -> str | None:
     """The folder of prometheus-client's multi-process mode, when it is on."""
-    return os.environ.get("PROMETHEUS_MULTIPROC_DIR") or os.environ.get("prometheus_multiproc_dir")
+    return os.environ.get("PROMETHEUS_MULTIPROC_DIR")
 
 
 class _CounterSeries:
@@ -100,7 +101,7 @@ class MultiprocessMeter:
                 gauge.labels(*labels).set(value)
 
 
-def _mode(metric: Metric) -> str:
+def _mode(metric: Metric) -> Literal["livemax", "livesum"]:
     # Open turns add up over workers; every other gauge is a maximum already.
     return "livesum" if metric.name == "agent_open_turns" else "livemax"
 

@@ -42,9 +42,7 @@ def attach(store: Store, watch: Callable[[], Watch], meter_provider: MeterProvid
                 metric.otel_name, [_counter_callback(store, watch, metric)], metric.unit, metric.help
             )
         elif metric.type == "gauge":
-            meter.create_observable_gauge(
-                metric.otel_name, [_gauge_callback(watch, metric)], metric.unit, metric.help
-            )
+            meter.create_observable_gauge(metric.otel_name, [_gauge_callback(watch, metric)], metric.unit, metric.help)
         else:
             histograms[metric.name] = meter.create_histogram(
                 metric.otel_name, metric.unit, metric.help, explicit_bucket_boundaries_advisory=metric.buckets
@@ -69,9 +67,7 @@ def _counter_callback(
     return observe
 
 
-def _gauge_callback(
-    watch: Callable[[], Watch], metric: Metric
-) -> Callable[[CallbackOptions], Iterable[Observation]]:
+def _gauge_callback(watch: Callable[[], Watch], metric: Metric) -> Callable[[CallbackOptions], Iterable[Observation]]:
     from opentelemetry.metrics import Observation
 
     def observe(_: CallbackOptions) -> Iterable[Observation]:

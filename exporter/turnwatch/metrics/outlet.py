@@ -119,8 +119,11 @@ def _install(
     global _outlet
     wanted = registry if registry is not None else prometheus_client.REGISTRY
     kept = _outlet
-    if kept is None or kept.view != view or kept.meter_provider is not meter_provider or (
-        view == "prometheus" and kept.registry is not wanted and multiprocess_dir() is None
+    if (
+        kept is None
+        or kept.view != view
+        or kept.meter_provider is not meter_provider
+        or (view == "prometheus" and kept.registry is not wanted and multiprocess_dir() is None)
     ):
         if kept is not None:
             kept.close()
@@ -188,9 +191,9 @@ def start_metrics_server(port: int = 9464, host: str = "127.0.0.1") -> tuple[Any
 
 def metrics_asgi_app() -> Callable[..., Any]:
     """An ASGI app that answers with the metrics, to mount where /metrics is wanted."""
-    return prometheus_client.make_asgi_app(metrics_registry())  # type: ignore[no-any-return]
+    return prometheus_client.make_asgi_app(metrics_registry())
 
 
 def metrics_wsgi_app() -> Callable[..., Any]:
     """A WSGI app that answers with the metrics, to mount where /metrics is wanted."""
-    return prometheus_client.make_wsgi_app(metrics_registry())  # type: ignore[no-any-return]
+    return prometheus_client.make_wsgi_app(metrics_registry())

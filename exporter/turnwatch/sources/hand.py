@@ -55,7 +55,8 @@ class ModelCallInProgress:
             reply: The provider's reply or its usage part: OpenAI, Anthropic and Gemini objects and dicts.
             input_tokens: All input tokens, cached ones included.
             output_tokens: All output tokens, reasoning included.
-            cache_read_tokens, cache_write_tokens: The cached part of the input.
+            cache_read_tokens: The part of the input read from the provider's cache.
+            cache_write_tokens: The part of the input written to it.
             reasoning_tokens: The reasoning part of the output.
             spend_usd: Dollars, when you know better than the price list.
         """
@@ -395,7 +396,7 @@ def watch_tool(fn: Callable[P, R] | None = None, /, *, name: str | None = None) 
     """
 
     def decorate(tool: Callable[..., Any]) -> Callable[..., Any]:
-        tool_name = name or getattr(tool, "__name__", type(tool).__name__)
+        tool_name: str = name or getattr(tool, "__name__", type(tool).__name__)
         if inspect.iscoroutinefunction(tool):
 
             @functools.wraps(tool)
@@ -435,7 +436,7 @@ def watch_turn(
     """
 
     def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
-        agent_name = agent or getattr(run, "__name__", type(run).__name__)
+        agent_name: str = agent or getattr(run, "__name__", type(run).__name__)
 
         def conversation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
             return conversation_id(*args, **kwargs) if callable(conversation_id) else conversation_id

@@ -7,7 +7,7 @@ import lzma
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, cast
 
 import orjson
 
@@ -108,7 +108,7 @@ def _open(path: Path) -> IO[bytes]:
     with path.open("rb") as stream:
         magic = stream.read(6)
     if magic.startswith(_GZIP):
-        return gzip.open(path, "rb")
+        return cast(IO[bytes], gzip.open(path, "rb"))
     if magic.startswith(_XZ):
         return lzma.open(path, "rb")
     return path.open("rb")

@@ -1,0 +1,143 @@
+"""How a process gets its watch and where its metrics can be scraped."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import prometheus_client
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+import turnwatch as tw
+from turnwatch.core.default import set_default_watch
+from turnwatch.metrics import outlet
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    """Each test starts as a process that has not used turnwatch yet."""
+    kept, outlet._outlet = outlet._outlet, None
+    set_default_watch(None)
+    yield
+    if outlet._outlet is not None:
+        outlet._outlet.close()
+    outlet._outlet = kept
+    set_default_watch(None)
+
+
+def scrape(registry: CollectorRegistry = prometheus_client.REGISTRY) -> str:
+    return generate_latest(registry).decode()
+
+
+def loop(times: int = 3) -> None:
+    state = tw.TurnState()
+    for _ in range(times):
+        state.record("search_orders", "00000000000000aa")
+    state.end()
+
+
+def test_metrics_are_in_the_default_registry_from_the_first_use():
+    assert "agent_duplicate_tool_calls" not in scrape()
+    loop()
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape()
+
+
+def test_configuring_again_keeps_what_was_counted_and_changes_the_settings():
+    loop()
+    tw.configure(tw.Settings(detect={"max_identical_calls": 5}))
+    loop(6)
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 2.0' in scrape()
+
+
+def test_a_registry_of_ones_own():
+    registry = CollectorRegistry()
+    tw.configure(registry=registry)
+    loop()
+    assert "agent_duplicate_tool_calls_total{" in scrape(registry)
+    assert "agent_duplicate_tool_calls_total{" not in scrape()
+    assert tw.metrics_registry() is registry
+
+
+def test_another_registry_takes_the_metrics_off_the_first():
+    first, second = CollectorRegistry(), CollectorRegistry()
+    tw.configure(registry=first)
+    tw.configure(registry=second)
+    loop()
+    assert (scrape(first), "agent_turns_total{" in scrape(second)) == ("", True)
+
+
+def test_metrics_can_be_served_on_a_port():
+    server, thread = tw.start_metrics_server(port=0)
+    try:
+        loop()
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/metrics") as reply:
+            assert b"agent_duplicate_tool_calls_total{" in reply.read()
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def test_metrics_mount_into_wsgi_and_asgi_apps():
+    loop()
+    status: list[str] = []
+    body = b"".join(
+        tw.metrics_wsgi_app()(
+            {"REQUEST_METHOD": "GET", "PATH_INFO": "/", "QUERY_STRING": ""},
+            lambda line, headers: status.append(line),
+        )
+    )
+    assert (status, b"agent_turns_total{" in body) == (["200 OK"], True)
+    sent: list[dict[str, object]] = []
+
+    async def receive() -> dict[str, object]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: dict[str, object]) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/", "query_string": b"", "headers": []}
+    asyncio.run(tw.metrics_asgi_app()(scope, receive, send))
+    assert sent[0]["status"] == 200
+    assert b"agent_turns_total{" in bytes(sent[1]["body"])  # type: ignore[arg-type]
+
+
+def test_a_broken_configuration_does_not_break_the_agent(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    config = tmp_path / "turnwatch.yaml"
+    config.write_text("detect: {max_identical_cals: 3}\n")
+    monkeypatch.setenv("TURNWATCH_CONFIG", str(config))
+    with caplog.at_level(logging.WARNING, logger="turnwatch"):
+        loop()
+    assert "agent_duplicate_tool_calls_total{" in scrape()
+    assert "turnwatch_internal_errors_total 1.0" in scrape()
+    assert "max_identical_cals" in caplog.text
+    with pytest.raises(tw.SettingsError, match="max_identical_cals"):
+        tw.configure()
+
+
+def test_an_unknown_view_is_refused():
+    with pytest.raises(tw.TurnwatchError, match="prometheus"):
+        tw.configure(metrics="statsd")  # type: ignore[arg-type]
+
+
+def test_opentelemetry_is_optional():
+    """In a process where OpenTelemetry cannot be imported everything but its view works."""
+    code = (
+        "import sys\n"
+        "sys.modules['opentelemetry'] = None\n"
+        "import turnwatch as tw\n"
+        "with tw.turn(agent='bot') as turn: turn.call_tool('f', lambda: 1)\n"
+        "try: tw.configure(metrics='otel')\n"
+        "except tw.MissingExtraError as error: print(error, turn.tool_calls)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert "turnwatch[otel]" in run.stdout
+    assert run.stdout.rstrip().endswith("1")
