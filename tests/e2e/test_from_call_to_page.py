@@ -62,7 +62,7 @@ def test_the_same_calls_whose_results_nobody_saw_are_a_warning(servers):
 
 def test_nothing_is_raised_about_an_agent_that_asks_twice(servers):
     assert notification(servers, "stuck") is not None
-    calls = servers.query('agent_tool_calls_total{agent="healthy"}')
+    calls = servers.query('agent_tool_calls_total{agent="healthy",outcome="ok"}')
     assert [sample["value"][1] for sample in calls] == ["40"]
     assert servers.raised(agent="healthy") == []
     assert [one for one in servers.webhook.received if one.labels.get("agent") == "healthy"] == []

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from turnwatch.demo.programs import ProgramsMissingError, find_programs
-from turnwatch.demo.report import as_json, line, show
+from turnwatch.demo.report import as_json, heading, line, running, show
 from turnwatch.demo.run import Ending, paging, run_without_servers
 from turnwatch.demo.timeline import Timeline
 
@@ -39,6 +39,7 @@ def demo(
     """
     console = Console(quiet=as_json_only, record=svg is not None, width=None if svg is None else _PICTURE_COLUMNS)
     timeline = Timeline(lambda moment: console.print(line(moment)))
+    console.print(heading())
 
     def report(ending: Ending) -> None:
         if as_json_only:
@@ -57,7 +58,7 @@ def demo(
     with _leaving_in_order(), paging(programs, timeline) as ending:
         report(ending)
         if keep:
-            console.print(f"\nStill running: {ending.addresses}. Ctrl-C ends it.")
+            console.print("\nStill running, until Ctrl-C:", running(ending))
             _wait_for_ctrl_c()
     raise typer.Exit(0 if ending.kept_its_promise else NOT_PAGED)
 

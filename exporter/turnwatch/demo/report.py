@@ -24,15 +24,26 @@ _COLOURS = {
 }
 
 
-def line(moment: Moment) -> Text:
+def heading() -> Table:
+    """Return the line above the timeline."""
+    return _columns("", "since call 3", Text(""), Text(""))
+
+
+def line(moment: Moment) -> Table:
     """Return a moment as one line of the timeline."""
-    text = Text(f"{moment.seconds:5.1f} s  ")
-    text.append(f"{moment.who:<13}", style=_COLOURS.get(moment.who, ""))
-    text.append(moment.what)
-    if moment.after_third_call is not None and moment.who not in (STUCK_AGENT, HEALTHY_AGENT):
-        text.append(f"  +{moment.after_third_call:.1f} s after call 3", style="dim")
-    text.no_wrap = False
-    return text
+    since_third_call = "" if moment.after_third_call is None else f"+{moment.after_third_call:.1f} s"
+    who = Text(moment.who, style=_COLOURS.get(moment.who, ""))
+    return _columns(f"{moment.seconds:.1f} s", since_third_call, who, Text(moment.what))
+
+
+def _columns(at: str, since_third_call: str, who: Text, what: Text) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(width=7, justify="right")
+    table.add_column(width=12, justify="right", style="dim")
+    table.add_column(width=12)
+    table.add_column()
+    table.add_row(at, since_third_call, who, what)
+    return table
 
 
 def show(ending: Ending, console: Console) -> None:
@@ -55,6 +66,14 @@ def in_the_morning(morning: Morning) -> str:
         f"at this run's own pace ({morning.seconds_per_call:.1f} s a call) "
         f"and spend (${morning.usd_per_call:.4f} a call)."
     )
+
+
+def running(ending: Ending) -> Table:
+    """Return the addresses of what still runs."""
+    table = Table.grid(padding=(0, 2))
+    for name, address in ending.addresses.items():
+        table.add_row(Text(name, style=_COLOURS.get(name, "")), Text(address))
+    return table
 
 
 def payload(page: Notification) -> dict[str, str]:
@@ -125,5 +144,7 @@ def _last_verdict(ending: Ending) -> Group:
 
 
 def _own_metrics(metrics: str) -> str:
+    """Return the stuck agent's samples, without buckets, creation times and what stands at nought."""
     own = [sample for sample in metrics.splitlines() if f'agent="{STUCK_AGENT}"' in sample]
-    return "\n".join(sample for sample in own if "_bucket{" not in sample and "_created{" not in sample)
+    told = [sample for sample in own if "_bucket{" not in sample and "_created{" not in sample]
+    return "\n".join(sample for sample in told if not sample.endswith(" 0.0"))

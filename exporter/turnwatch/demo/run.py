@@ -98,10 +98,10 @@ def paging(programs: Programs, timeline: Timeline) -> Iterator[Ending]:
         timeline.tell("turnwatch", f"exporter at http://{metrics_address}/metrics")
         rules = pack_home() / RULES_FILE
         servers = stack.enter_context(serving(rules, {_JOB: metrics_address}, programs=programs))
-        timeline.tell("prometheus", f"at {servers.prometheus}, scrapes every second, has the pack's rules")
+        timeline.tell("prometheus", f"at {servers.prometheus}, with the pack's rules; scrapes every second")
         timeline.tell("alertmanager", f"at {servers.alertmanager}, sends pages to {servers.webhook.url}")
-        loop, third_call = stack.enter_context(_agents(timeline, registry))
-        third_call.wait(_PATIENCE_SECONDS)
+        loop, passed = stack.enter_context(_agents(timeline, registry))
+        passed.third_call.wait(_PATIENCE_SECONDS)
         _tell_when_firing(servers, timeline)
         page = servers.webhook.wait_for(_is_the_page, timeout_seconds=_PATIENCE_SECONDS)
         if page is not None:
@@ -118,8 +118,8 @@ def paging(programs: Programs, timeline: Timeline) -> Iterator[Ending]:
 
 def run_without_servers(timeline: Timeline) -> Ending:
     """Let the agent get stuck where nobody can be paged: the verdict and the metrics are there all the same."""
-    with _exporting() as (_, registry), _agents(timeline, registry) as (loop, third_call):
-        third_call.wait(_PATIENCE_SECONDS)
+    with _exporting() as (_, registry), _agents(timeline, registry) as (loop, passed):
+        passed.stuck.wait(_PATIENCE_SECONDS)
         return _ending(timeline, loop, registry)
 
 
@@ -136,9 +136,17 @@ def _exporting() -> Iterator[tuple[str, CollectorRegistry]]:
         thread.join()
 
 
+@dataclass(frozen=True, slots=True)
+class _Turning:
+    """Points that the stuck agent passes."""
+
+    third_call: threading.Event
+    stuck: threading.Event
+
+
 @contextmanager
-def _agents(timeline: Timeline, registry: CollectorRegistry) -> Iterator[tuple[Loop, threading.Event]]:
-    third_call = threading.Event()
+def _agents(timeline: Timeline, registry: CollectorRegistry) -> Iterator[tuple[Loop, _Turning]]:
+    passed = _Turning(threading.Event(), threading.Event())
 
     def on_call(loop: Loop, state: tw.TurnState) -> None:
         number, at = len(loop.call_times), loop.call_times[-1]
@@ -147,16 +155,18 @@ def _agents(timeline: Timeline, registry: CollectorRegistry) -> Iterator[tuple[L
         asked = f'call {number}: {TOOL}(customer_id="C-7841")'
         duplicates = registry.get_sample_value("agent_duplicate_tool_calls_total", {"agent": STUCK_AGENT, "tool": TOOL})
         if duplicates:
-            asked += f", duplicate counted: agent_duplicate_tool_calls_total {duplicates:g}"
+            asked += f"; duplicate counted: agent_duplicate_tool_calls_total {duplicates:g}"
         timeline.tell(STUCK_AGENT, asked, at=at)
         for verdict in state.verdicts:
             if verdict.detected_call == number:
-                timeline.tell("turnwatch", f"verdict {verdict.severity} ({verdict.kind}): {verdict.reason}")
+                timeline.tell("turnwatch", f"verdict {verdict.severity}: {verdict.reason}")
+                if verdict.severity == "stuck":
+                    passed.stuck.set()
         if number == 3:
-            third_call.set()
+            passed.third_call.set()
 
     with both_at_work(on_call) as loop:
-        yield loop, third_call
+        yield loop, passed
 
 
 def _tell_when_firing(servers: Servers, timeline: Timeline) -> None:
