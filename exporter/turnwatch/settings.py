@@ -126,6 +126,42 @@ class Bounds(_Section):
     conversation_ttl_s: float = Field(default=86_400.0, gt=0)
 
 
+class Service(_Section):
+    """What ``turnwatch serve`` accepts, keeps and waits for. Past a bound a request is refused and counted.
+
+    Attributes:
+        token: Bearer token that clients must send. None: whoever reaches the port may send.
+        forward_headers: Sent with everything that is passed on, for the next receiver's own authorization.
+        max_body_bytes: Size of one request, as sent and again once decompressed.
+        max_elements: Spans, log records, attributes, events and list items in one request. Bounds the memory of
+            decoding: a protobuf body of empty messages grows ninetyfold.
+        max_attributes: Attributes of one span or log record; one with more is rejected, the rest of the request is not.
+        max_pending_bytes: Bodies that are held at one moment, all clients together.
+        max_pending_requests: Requests that wait for decoding.
+        max_connections: Open connections.
+        header_timeout_s, body_timeout_s: How long a client may take to send them.
+        forward_queue_bytes: Bodies that wait to be passed on.
+        forward_timeout_s: How long the next receiver may take to answer.
+        forward_give_up_s: How long passing on one body is tried.
+        drain_timeout_s: How long, after SIGTERM, passing on what waits may take.
+    """
+
+    token: str | None = Field(default=None, repr=False, min_length=1)
+    forward_headers: dict[str, str] = Field(default_factory=dict, repr=False)
+    max_body_bytes: int = Field(default=16_777_216, ge=1024)
+    max_elements: int = Field(default=262_144, ge=1)
+    max_attributes: int = Field(default=2_000, ge=1)
+    max_pending_bytes: int = Field(default=50_331_648, ge=1024)
+    max_pending_requests: int = Field(default=256, ge=1)
+    max_connections: int = Field(default=1_000, ge=1)
+    header_timeout_s: float = Field(default=10.0, gt=0)
+    body_timeout_s: float = Field(default=20.0, gt=0)
+    forward_queue_bytes: int = Field(default=50_331_648, ge=1024)
+    forward_timeout_s: float = Field(default=10.0, gt=0)
+    forward_give_up_s: float = Field(default=300.0, gt=0)
+    drain_timeout_s: float = Field(default=20.0, ge=0)
+
+
 class Settings(_Section):
     """Everything that can be set. See docs/settings.md."""
 
@@ -134,6 +170,7 @@ class Settings(_Section):
     detect: Detect = Detect()
     agents: dict[str, AgentOverride] = Field(default_factory=dict)
     bounds: Bounds = Bounds()
+    service: Service = Service()
     on_loop: Literal["stop", "nudge", "page", "observe"] = "observe"
     fail_closed: bool = False
     hash_key: str | None = Field(default=None, repr=False)
