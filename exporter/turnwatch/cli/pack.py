@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from turnwatch.pack.overlay import overlay_of
+from turnwatch.pack.config_file import config_of
 from turnwatch.pack.render import differing
 from turnwatch.pack.render import render as render_pack
 
@@ -28,19 +28,11 @@ def render(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
 ) -> None:
     """Write rules, dashboards, the Alertmanager example and the runbooks."""
-    overlay = _overlay(config)
+    values = None if config is None else config_of(config)
     if check:
-        if changed := differing(overlay, out):
+        if changed := differing(values, out):
             typer.echo("\n".join(f"differs: {path}" for path in changed), err=True)
             raise typer.Exit(1)
         return
-    for path in render_pack(overlay, out):
+    for path in render_pack(values, out):
         typer.echo(path)
-
-
-def _overlay(config: Path | None) -> dict[str, Any] | None:
-    if config is None:
-        return None
-    from turnwatch.settings_file import load_settings
-
-    return overlay_of(load_settings(path=config))

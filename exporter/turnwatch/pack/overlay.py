@@ -10,6 +10,18 @@ from turnwatch.errors import SettingsError
 from turnwatch.settings import Detect, Settings
 
 
+class ConfigKeyError(SettingsError):
+    """A key is not one of the pack's ``_config``, or its value is of another kind.
+
+    Attributes:
+        path: The key, as it stands in a settings file.
+    """
+
+    def __init__(self, path: tuple[str, ...], fault: str) -> None:
+        super().__init__(f"{'.'.join(path)}: {fault}")
+        self.path = path
+
+
 def overlay_of(settings: Settings) -> dict[str, Any]:
     """Return the ``_config`` keys that ``settings`` set.
 
@@ -47,7 +59,7 @@ def checked(overlay: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
         defaults: The pack's whole ``_config``.
 
     Raises:
-        SettingsError: A key is not one of ``_config``, or its value is of another kind.
+        ConfigKeyError: A key is not one of ``_config``, or its value is of another kind.
     """
     thresholds = defaults["thresholds"]
     free = {
@@ -56,12 +68,12 @@ def checked(overlay: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
     }
     result: dict[str, Any] = {}
     for key, value in overlay.items():
-        path = f"alerts.{key}"
+        path = ("alerts", key)
         if key in free:
             names = _object(value, path)
-            result[key] = {name: _section(entry, free[key], f"{path}.{name}") for name, entry in names.items()}
+            result[key] = {name: _section(entry, free[key], (*path, name)) for name, entry in names.items()}
         else:
-            result.update(_section({key: value}, defaults, "alerts"))
+            result.update(_section({key: value}, defaults, ("alerts",)))
     for name, value in result.get("thresholds", {}).items():
         if isinstance(thresholds[name], dict) and not isinstance(value, dict):
             result["thresholds"][name] = {"warning": value}
@@ -79,22 +91,22 @@ def as_jsonnet(value: object) -> str:
     return json.dumps(value)
 
 
-def _section(value: object, known: Mapping[str, Any], path: str) -> dict[str, Any]:
+def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> dict[str, Any]:
     entries = _object(value, path)
     for key, entry in entries.items():
-        here = f"{path}.{key}"
+        here = (*path, key)
         if key not in known:
-            raise SettingsError(f"unknown key {here}; known: {', '.join(sorted(known))}")
+            raise ConfigKeyError(here, f"unknown key; allowed are {', '.join(sorted(known))}")
         if isinstance(entry, Mapping) and isinstance(known[key], Mapping):
             _section(entry, known[key], here)
         elif not _is_same_kind(entry, known[key]):
-            raise SettingsError(f"{here}: {entry!r} is not {_kind(known[key])}")
+            raise ConfigKeyError(here, f"wants {_kind(known[key])}")
     return dict(entries)
 
 
-def _object(value: object, path: str) -> Mapping[str, Any]:
+def _object(value: object, path: tuple[str, ...]) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise SettingsError(f"{path}: {value!r} is not a mapping")
+        raise ConfigKeyError(path, "wants a mapping")
     return value
 
 
@@ -112,7 +124,7 @@ def _is_same_kind(value: object, known: object) -> bool:
 
 def _kind(known: object) -> str:
     names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
-    return names.get(type(known), "a mapping")
+    return names.get(type(known), "a mapping or a number")
 
 
 def _without_none(**entries: object) -> dict[str, Any]:

@@ -1,0 +1,81 @@
+"""One settings file for exporter and pack, through the command line."""
+
+import pytest
+from typer.testing import CliRunner
+
+from turnwatch.cli.pack import pack_app
+from turnwatch.errors import SettingsError
+from turnwatch.pack.config_file import config_of
+from turnwatch.pack.render import RULES_FILE
+
+EXAMPLE = """\
+detect: {max_identical_calls: 3, iteration_threshold: 10, window_seconds: 120}
+agents:
+  coder: {iteration_threshold: 60}
+tools:
+  overrides:
+    get_job_status: {polling: true}
+    send_email: {side_effect: true}
+alerts:
+  thresholds: {turnSpendUsd: 2}
+  agents:
+    coder: {turnSpendUsd: 10}
+"""
+
+
+@pytest.fixture
+def settings_file(tmp_path):
+    path = tmp_path / "turnwatch.yaml"
+    path.write_text(EXAMPLE, encoding="utf-8")
+    return path
+
+
+def run(*arguments):
+    return CliRunner().invoke(pack_app, [str(argument) for argument in arguments])
+
+
+def test_the_file_sets_the_keys_of_the_config(settings_file):
+    assert config_of(settings_file) == {
+        "window": "120s",
+        "thresholds": {"identicalCalls": 3, "iterations": {"warning": 10}, "turnSpendUsd": {"warning": 2}},
+        "agents": {"coder": {"iterations": 60, "turnSpendUsd": 10}},
+        "tools": {"get_job_status": {"polling": True}},
+    }
+
+
+def test_render_writes_the_files_own_thresholds(settings_file, tmp_path):
+    out = tmp_path / "out"
+    result = run("render", "--config", settings_file, "--out", out)
+    assert result.exit_code == 0, result.output
+    rules = (out / RULES_FILE).read_text(encoding="utf-8")
+    assert 'agent_turn_iterations_max{agent!~"coder"}) > 10' in rules
+    assert 'agent_turn_spend_usd_max{agent=~"coder"}) > 50' in rules
+    assert 'agent_turn_identical_calls_max{tool!~"get_job_status"}) > 3' in rules
+    assert str(out / RULES_FILE) in result.output.splitlines()
+
+
+def test_check_says_what_would_change_and_writes_nothing(settings_file, tmp_path):
+    out = tmp_path / "out"
+    run("render", "--out", out)
+    assert run("render", "--check", "--out", out).exit_code == 0
+    before = (out / RULES_FILE).read_bytes()
+    result = run("render", "--check", "--config", settings_file, "--out", out)
+    assert result.exit_code == 1
+    assert f"differs: {out / RULES_FILE}" in result.output
+    assert (out / RULES_FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "key"),
+    [
+        (9, "alerts:\n  thresholds: {turnSpendEur: 2}\n", "alerts.thresholds.turnSpendEur"),
+        (8, "alert:\n  window: 5m\n", "alert"),
+        (10, "alerts:\n  agents:\n    coder: {turnSpend: 10}\n", "alerts.agents.coder.turnSpend"),
+    ],
+)
+def test_a_fault_is_named_by_key_file_and_line(tmp_path, line, text, key):
+    path = tmp_path / "turnwatch.yaml"
+    path.write_text(EXAMPLE.partition("alerts:")[0] + text, encoding="utf-8")
+    with pytest.raises(SettingsError, match=key) as error:
+        config_of(path)
+    assert f"{path}, line {line}:" in str(error.value)
