@@ -1,0 +1,1 @@
+"""Spans of other people's instrumentations, in every dialect, read as turns."""

@@ -1,0 +1,75 @@
+"""The arguments of a tool call, taken out of whatever the instrumentation wrapped round them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from turnwatch.sources.spans.dialect import CONVENTIONS
+from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.values import MISSING, is_schema, parsed
+
+_ATTRIBUTES: Final[tuple[str, ...]] = CONVENTIONS.tool["arguments"]
+_EVENTS: Final[tuple[tuple[str, str], ...]] = CONVENTIONS.tool["argument_events"]
+_EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
+_MAYBE_SCHEMA: Final = frozenset(CONVENTIONS.tool["maybe_schema"])
+
+_MAX_WRAPPERS: Final = 4
+_CALL_KEYS: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
+_NAMED_KEYS: Final = (frozenset({"tool_name", "arguments"}), frozenset({"name", "arguments"}))
+
+
+def arguments_of(span: SpanData) -> Any:
+    """The arguments a tool span carries, or MISSING when it carries none or they were taken out."""
+    attributes = span.attributes
+    for name in _ATTRIBUTES:
+        value = attributes.get(name)
+        if value is None:
+            continue
+        if name in _EMPTY_IS_MISSING and value in ("{}", "[]", ""):
+            continue
+        if name in _MAYBE_SCHEMA and is_schema(value):
+            continue
+        return unwrapped(value)
+    if span.events:
+        for event_name, attribute in _EVENTS:
+            for event in span.events:
+                if event.name == event_name:
+                    value = event.attributes.get(attribute)
+                    if value is not None:
+                        return unwrapped(value)
+    return MISSING
+
+
+def unwrapped(value: object) -> Any:
+    """The arguments in a value, whatever envelopes it comes in; MISSING when they were taken out."""
+    for _ in range(_MAX_WRAPPERS):
+        value = parsed(value)
+        if type(value) is not dict:
+            return value
+        inner = _content(value)
+        if inner is value:
+            return value
+        value = inner
+    return value
+
+
+def _content(value: dict[str, Any]) -> Any:
+    """What is inside one envelope, or the value itself when it is none.
+
+    LangChain's callbacks give {"input_str", "inputs", "metadata", ...}, of which everything but the inputs
+    differs on every call; function wrappers give {"args", "kwargs"}; MCP clients name the tool beside.
+    """
+    if "input_str" in value and ("inputs" in value or "metadata" in value):
+        inputs = value.get("inputs")
+        return value["input_str"] if inputs is None else inputs
+    keys = value.keys()
+    if "kwargs" in keys and keys <= _CALL_KEYS and isinstance(value["kwargs"], dict):
+        args = value.get("args")
+        if not args:
+            return value["kwargs"]
+        return {"args": args, **value["kwargs"]} if value["kwargs"] else args
+    if keys in _NAMED_KEYS:
+        return value["arguments"]
+    if value.get("method") == "tools/call" and isinstance(value.get("params"), dict):
+        return value["params"].get("arguments", {})
+    return value

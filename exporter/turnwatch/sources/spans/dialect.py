@@ -1,0 +1,205 @@
+"""The dialects that are known: what their declarations in ``dialects/*.toml`` say."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any, Final, Literal
+
+from turnwatch.sources.spans.span import SpanData
+
+Role = Literal["agent", "container", "model", "tool", "mcp", "step", "pending"]
+ROLES: Final = frozenset({"agent", "container", "model", "tool", "mcp", "step", "pending"})
+
+_CONVENTIONS_FILE: Final = "conventions.toml"
+
+
+class Patterns:
+    """Texts that map to a role: whole, by their start (``x*``) or by their end (``*x``); ``*`` is any."""
+
+    __slots__ = ("_any", "_ends", "_starts", "whole")
+
+    def __init__(self, table: dict[str, Role]) -> None:
+        unknown = set(table.values()) - ROLES
+        if unknown:
+            raise ValueError(f"unknown role {sorted(unknown)[0]!r}")
+        self._any = table.get("*")
+        self.whole = {text: role for text, role in table.items() if "*" not in text}
+        self._starts = tuple((text[:-1], role) for text, role in table.items() if len(text) > 1 and text[-1] == "*")
+        self._ends = tuple((text[1:], role) for text, role in table.items() if len(text) > 1 and text[0] == "*")
+
+    def role_of(self, text: str) -> Role | None:
+        """The role of this text, or None."""
+        role = self.whole.get(text)
+        if role is not None:
+            return role
+        for start, role in self._starts:
+            if text.startswith(start):
+                return role
+        for end, role in self._ends:
+            if text.endswith(end):
+                return role
+        return self._any
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One instrumentation's way of writing spans.
+
+    Attributes:
+        name: Its name in metrics and documents.
+        scopes: The instrumentation scopes it writes under; a trailing ``*`` matches a prefix.
+        switch: How its users put arguments on spans, for people. Empty: nothing puts them there.
+        names: Roles by span name, asked before the conventions.
+        components: Roles by the value of another attribute, asked before the conventions.
+        tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only.
+        agent_per_step: Agent spans stand for steps of one turn as well, so the outermost is the turn.
+        step_tools: Tools by which the framework moves or ends a turn; not calls of the agent's own tools.
+        wrong_agent_names: Agent names that the dialect puts on every span.
+        tool_name_in_result: The tool's name stands in the result only.
+    """
+
+    name: str
+    scopes: tuple[str, ...] = ()
+    switch: str = ""
+    names: Patterns | None = None
+    components: tuple[tuple[str, Patterns], ...] = ()
+    tool_calls: Literal["spans", "either"] = "either"
+    agent_per_step: bool = False
+    step_tools: frozenset[str] = frozenset()
+    wrong_agent_names: frozenset[str] = frozenset()
+    tool_name_in_result: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Conventions:
+    """What holds for every dialect."""
+
+    roles: tuple[tuple[str, Patterns], ...]
+    names: dict[str, Role]
+    tool: dict[str, Any]
+    model: dict[str, tuple[str, ...]]
+    agent: dict[str, tuple[str, ...]]
+    usage: dict[str, tuple[str, ...]]
+    redacted_anywhere: tuple[str, ...]
+    redacted_whole: frozenset[str]
+
+    @property
+    def markers(self) -> frozenset[str]:
+        """Attributes of which a span has at least one if it is of any interest."""
+        return frozenset(attribute for attribute, _ in self.roles) | {
+            "gen_ai.tool.name",
+            "gen_ai.request.model",
+            "turnwatch.counted",
+        }
+
+
+def _parsed(file: Any) -> dict[str, Any]:
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file.name}: {error}") from error
+
+
+def _conventions(data: dict[str, Any]) -> Conventions:
+    def lists(section: str) -> dict[str, tuple[str, ...]]:
+        return {key: tuple(value) for key, value in data[section].items()}
+
+    return Conventions(
+        roles=tuple((rule["attribute"], Patterns(rule["values"])) for rule in data["role"]),
+        names=data["names"],
+        tool={
+            key: tuple(tuple(item) if isinstance(item, list) else item for item in value)
+            for key, value in data["tool"].items()
+        },
+        model=lists("model"),
+        agent=lists("agent"),
+        usage=lists("usage"),
+        redacted_anywhere=tuple(data["redacted"]["anywhere"]),
+        redacted_whole=frozenset(data["redacted"]["whole"]),
+    )
+
+
+def _declared(data: dict[str, Any]) -> Dialect:
+    known = {
+        "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "step_tools",
+        "wrong_agent_names", "tool_name_in_result",
+    }  # fmt: skip
+    unknown = set(data) - known
+    if unknown:
+        raise ValueError(f"dialect {data.get('name')!r}: unknown key {sorted(unknown)[0]!r}")
+    return Dialect(
+        name=data["name"],
+        scopes=tuple(data.get("scopes", ())),
+        switch=data.get("switch", ""),
+        names=Patterns(data["names"]) if data.get("names") else None,
+        components=tuple((rule["attribute"], Patterns(rule["values"])) for rule in data.get("component", ())),
+        tool_calls=data.get("tool_calls", "either"),
+        agent_per_step=data.get("agent_per_step", False),
+        step_tools=frozenset(data.get("step_tools", ())),
+        wrong_agent_names=frozenset(data.get("wrong_agent_names", ())),
+        tool_name_in_result=data.get("tool_name_in_result", False),
+    )
+
+
+def _load() -> tuple[Conventions, tuple[Dialect, ...]]:
+    folder = resources.files(__package__) / "dialects"
+    declared: list[Dialect] = []
+    conventions: Conventions | None = None
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if not file.name.endswith(".toml"):
+            continue
+        data = _parsed(file)
+        if file.name == _CONVENTIONS_FILE:
+            conventions = _conventions(data)
+        else:
+            declared.extend(_declared(entry) for entry in data["dialect"])
+    if conventions is None:
+        raise ValueError(f"{_CONVENTIONS_FILE} is missing")
+    return conventions, tuple(declared)
+
+
+CONVENTIONS, DIALECTS = _load()
+
+BY_NAME: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in DIALECTS}
+_BY_SCOPE: Final[dict[str, Dialect]] = {
+    scope: dialect for dialect in DIALECTS for scope in dialect.scopes if not scope.endswith("*")
+}
+_BY_SCOPE_START: Final = tuple(
+    (scope[:-1], dialect) for dialect in DIALECTS for scope in dialect.scopes if scope.endswith("*")
+)
+# Spans of instrumentations that nobody declared still follow some convention.
+_BY_CONVENTION: Final = tuple(
+    (attribute, Dialect(name=name))
+    for attribute, name in (
+        ("openinference.span.kind", "openinference"),
+        ("traceloop.span.kind", "traceloop"),
+        ("ai.operationId", "vercel_ai"),
+    )
+)
+_OTHER: Final = Dialect(name="genai")
+
+
+@functools.lru_cache(maxsize=4096)
+def dialect_of_scope(scope: str) -> Dialect | None:
+    """The dialect declared for an instrumentation scope, or None."""
+    dialect = _BY_SCOPE.get(scope)
+    if dialect is not None:
+        return dialect
+    for start, candidate in _BY_SCOPE_START:
+        if scope.startswith(start):
+            return candidate
+    return None
+
+
+def dialect_of(span: SpanData) -> Dialect:
+    """The dialect a span is written in; one of the conventions' own when nobody declared its scope."""
+    dialect = dialect_of_scope(span.scope)
+    if dialect is not None:
+        return dialect
+    for attribute, candidate in _BY_CONVENTION:
+        if attribute in span.attributes:
+            return candidate
+    return _OTHER

@@ -1,0 +1,199 @@
+"""What a span says, in turnwatch's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+from turnwatch.core.events import MISSING, ModelCall, Outcome, ToolCall, Usage
+from turnwatch.core.evidence import Evidence
+from turnwatch.sources.spans.arguments import arguments_of
+from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect
+from turnwatch.sources.spans.results import result_of
+from turnwatch.sources.spans.span import SERVER, SpanData
+from turnwatch.sources.spans.usage import usage_of
+from turnwatch.sources.spans.values import first, first_text, json_of
+
+COUNTED: Final = "turnwatch.counted"
+_NS: Final = 1e-9
+_REPLY_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,200})"')
+_TOOL: Final = CONVENTIONS.tool
+_MODEL: Final = CONVENTIONS.model
+_AGENT: Final = CONVENTIONS.agent
+# What instrumentations put round a tool's name to make the span's.
+_NAME_STARTS: Final = ("execute_tool ", "running tool: ", "MCP send tools/call ", "tools/call ", "MCP tools/call ")
+_NAME_ENDS: Final = (".__call__", ".tool", ".run", ".acall", ".call")
+
+
+@final
+class ToolFact:
+    """A tool call that a span stands for.
+
+    Attributes:
+        call: The call, its arguments and what came of it.
+        counted: Somebody counts this call already.
+        server_side: Seen by the one who was called (an MCP server).
+    """
+
+    __slots__ = ("call", "counted", "dialect", "end_ns", "scope", "server_side", "span_id", "start_ns")
+
+    def __init__(self, span: SpanData, dialect: Dialect, call: ToolCall) -> None:
+        self.call = call
+        self.dialect = dialect
+        self.scope = span.scope
+        self.span_id = span.span_id
+        self.start_ns = span.start_ns
+        self.end_ns = span.end_ns
+        self.counted = is_counted(span.attributes)
+        self.server_side = span.kind == SERVER
+
+
+@final
+class ModelFact:
+    """A model call that a span stands for.
+
+    Attributes:
+        call: The call and its usage.
+        response_id: The provider's id of the reply, or an empty text.
+        attributes: The span's attributes, for the messages among them; only until the call is recorded.
+        counted: Somebody counts this call already.
+        is_root: The span has no parent: nothing but its messages ties it to other calls.
+    """
+
+    __slots__ = (
+        "attributes",
+        "call",
+        "counted",
+        "dialect",
+        "end_ns",
+        "is_root",
+        "response_id",
+        "scope",
+        "span_id",
+        "start_ns",
+    )
+
+    def __init__(self, span: SpanData, dialect: Dialect, call: ModelCall) -> None:
+        self.call = call
+        self.dialect = dialect
+        self.scope = span.scope
+        self.span_id = span.span_id
+        self.start_ns = span.start_ns
+        self.end_ns = span.end_ns
+        self.response_id = first_text(span.attributes, _MODEL["response_id"]) or _id_in_output(span.attributes)
+        self.attributes: Mapping[str, Any] = span.attributes
+        self.counted = is_counted(span.attributes)
+        self.is_root = not span.parent_id
+
+
+def _id_in_output(attributes: Mapping[str, Any]) -> str:
+    """The reply's id, where an instrumentation gives the whole reply instead (OpenInference)."""
+    output = attributes.get("output.value")
+    if type(output) is str:
+        match = _REPLY_ID.match(output)
+        if match is not None:
+            return match[1]
+    return ""
+
+
+def is_counted(attributes: Mapping[str, Any]) -> bool:
+    """Whether turnwatch itself wrote this span, for a call it counted."""
+    counted = attributes.get(COUNTED)
+    return counted is True or counted == "true"
+
+
+def tool_fact(span: SpanData, dialect: Dialect) -> ToolFact:
+    """The tool call that this span stands for."""
+    attributes = span.attributes
+    result = result_of(span)
+    call_id = first_text(attributes, _TOOL["call_id"]) or result.call_id
+    input_hash = first_text(attributes, _TOOL["input_hash"]) or None
+    outcome: Outcome = "error" if result.failed else "ok"
+    call = ToolCall(
+        tool_name(span, dialect, result.tool),
+        MISSING if input_hash is not None else arguments_of(span),
+        input_hash=input_hash,
+        result=None if result.value is MISSING else Evidence.of(result.value),
+        outcome=outcome,
+        error_type=result.error_type,
+        started=span.start_ns * _NS if span.start_ns else None,
+        ended=span.end_ns * _NS if span.end_ns else None,
+        call_id=call_id or None,
+    )
+    return ToolFact(span, dialect, call)
+
+
+def tool_name(span: SpanData, dialect: Dialect, in_result: str = "") -> str:
+    """The tool's name: an attribute's, the result's, or what is left of the span's own name."""
+    if dialect.tool_name_in_result:
+        return in_result or span.name
+    name = first_text(span.attributes, _TOOL["name"]) or in_result
+    if name:
+        return name
+    name = span.name
+    for start in _NAME_STARTS:
+        name = name.removeprefix(start)
+    for end in _NAME_ENDS:
+        if name.endswith(end) and len(name) > len(end):
+            return name[: -len(end)].rsplit(".", 1)[-1]
+    return name
+
+
+def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
+    """The model call that this span stands for."""
+    attributes = span.attributes
+    error_type = attributes.get("error.type")
+    failed = span.failed or error_type is not None
+    call = ModelCall(
+        first_text(attributes, _MODEL["name"]),
+        provider=first_text(attributes, _MODEL["provider"]),
+        usage=usage_of(attributes),
+        outcome="error" if failed else "ok",
+        error_type=None if error_type is None else str(error_type),
+        started=span.start_ns * _NS if span.start_ns else None,
+        ended=span.end_ns * _NS if span.end_ns else None,
+    )
+    return ModelFact(span, dialect, call)
+
+
+def agent_name(span: SpanData, dialect: Dialect) -> str:
+    """The agent a span names, or an empty text."""
+    attributes = span.attributes
+    for attribute in _AGENT["name"]:
+        value = attributes.get(attribute)
+        if value is not None:
+            name = str(value)
+            if name and name not in dialect.wrong_agent_names:
+                return name
+    metadata = attributes.get("metadata")
+    if metadata is not None:
+        about = json_of(metadata)
+        if isinstance(about, dict) and about.get("lc_agent_name"):
+            return str(about["lc_agent_name"])
+    return ""
+
+
+def conversation_of(span: SpanData) -> str | None:
+    """The conversation a span belongs to, or None."""
+    value = first(span.attributes, _AGENT["conversation"])
+    return None if value is None or value == "" else str(value)
+
+
+def service_name(span: SpanData) -> str:
+    """The service a span comes from; empty when nobody named it."""
+    name = str(span.resource.get("service.name") or "")
+    return "" if name.startswith("unknown_service") else name
+
+
+def merge_usage(into: ModelCall, other: ModelCall) -> None:
+    """Fill what one span of a model call lacks from another span of the same call."""
+    usage: Usage | None = other.usage
+    if into.usage is None:
+        into.usage = usage
+    elif usage is not None:
+        into.usage.cache_read = into.usage.cache_read or usage.cache_read
+        into.usage.cache_write = into.usage.cache_write or usage.cache_write
+        into.usage.reasoning = into.usage.reasoning or usage.reasoning
+    into.model = into.model or other.model
+    into.provider = into.provider or other.provider

@@ -1,0 +1,216 @@
+"""What a model was told and what it asked for, out of the messages on its span."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from turnwatch.sources.spans.arguments import unwrapped
+from turnwatch.sources.spans.values import MISSING, json_of
+
+_OPENINFERENCE_OUT: Final = "llm.output_messages."
+_OPENINFERENCE_IN: Final = "llm.input_messages."
+_TRACELOOP_OUT: Final = "gen_ai.completion."
+_OUTPUTS: Final = ("gen_ai.output.messages", "langfuse.observation.output", "haystack.agent.step.llm.output",
+                   "haystack.component.output", "ai.response.toolCalls")  # fmt: skip
+_INPUTS: Final = ("gen_ai.input.messages", "langfuse.observation.input", "haystack.agent.step.llm.input",
+                  "haystack.component.input", "ai.prompt.messages")  # fmt: skip
+_FINISH: Final = ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",
+                  "anthropic.message.stop_reason", "ai.response.finishReason")  # fmt: skip
+# Replies with more tool calls than this are cut: the rest could not be told apart from an attack.
+_MAX_CALLS: Final = 256
+
+
+@dataclass(slots=True)
+class Asked:
+    """One tool call in a model's reply."""
+
+    tool: str
+    arguments: Any
+    call_id: str
+
+
+@dataclass(slots=True)
+class Answered:
+    """One tool result that a model was given; the id is empty where the dialect has none."""
+
+    call_id: str
+    value: Any
+
+
+def carries_reply(attributes: Mapping[str, Any]) -> bool:
+    """Whether a model span carries the model's reply at all."""
+    for name in _OUTPUTS:
+        if attributes.get(name):
+            return True
+    return (
+        f"{_OPENINFERENCE_OUT}0.message.role" in attributes
+        or f"{_TRACELOOP_OUT}0.role" in attributes
+        or "gen_ai.tool.call.id" in attributes
+    )
+
+
+def wants_tools(attributes: Mapping[str, Any]) -> bool | None:
+    """Whether the reply ended to have tools called, for which every dialect has a word; None: it does not say."""
+    for name in _FINISH:
+        value = attributes.get(name)
+        if value is not None:
+            text = str(value).lower()
+            return "tool" in text or "function" in text
+    return None
+
+
+def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
+    """The tool calls in a model's reply, in their order."""
+    for name in _OUTPUTS:
+        value = attributes.get(name)
+        if value:
+            calls = list(_asked_in(json_of(value)))
+            if calls:
+                return calls[:_MAX_CALLS]
+    return _asked_flat(attributes)
+
+
+def answered_to(attributes: Mapping[str, Any]) -> list[Answered]:
+    """The tool results a model was given, in their order."""
+    for name in _INPUTS:
+        value = attributes.get(name)
+        if value:
+            results = list(_answered_in(json_of(value)))
+            if results:
+                return results
+    return _answered_flat(attributes)
+
+
+def _members(value: Any, *keys: str) -> Iterator[dict[str, Any]]:
+    """The dictionaries in these lists of a dictionary, or in a list."""
+    if isinstance(value, dict):
+        for key in keys:
+            members = value.get(key)
+            if isinstance(members, list):
+                yield from (member for member in members if isinstance(member, dict))
+    elif isinstance(value, list):
+        yield from (member for member in value if isinstance(member, dict))
+
+
+def _asked_in(value: Any) -> Iterator[Asked]:
+    if isinstance(value, dict):
+        if "tool_calls" in value or "parts" in value:
+            value = [value]
+        elif isinstance(value.get("replies"), list):
+            value = value["replies"]
+    for message in _members(value):
+        if "toolCallId" in message or "toolName" in message:  # Vercel AI lists the calls themselves
+            yield _asked(message.get("toolName"), message.get("input", message.get("args")), message.get("toolCallId"))
+            continue
+        for part in _members(message, "parts", "content"):
+            asked = _part(part)
+            if asked is not None:
+                yield asked
+        for call in _members(message, "tool_calls"):
+            function = call.get("function")
+            if isinstance(function, dict):
+                yield _asked(function.get("name"), function.get("arguments"), call.get("id"))
+            else:
+                yield _asked(call.get("name"), call.get("args", call.get("arguments")), call.get("id"))
+
+
+def _part(part: dict[str, Any]) -> Asked | None:
+    kind = part.get("type")
+    if kind in ("tool_call", "tool_use", "tool-call"):
+        given = part.get("arguments", part.get("input", part.get("args")))
+        return _asked(part.get("name", part.get("toolName")), given, part.get("id", part.get("toolCallId")))
+    call = part.get("tool_call")  # Haystack
+    if isinstance(call, dict) and "tool_name" in call:
+        return _asked(call["tool_name"], call.get("arguments"), call.get("id"))
+    use = part.get("toolUse")  # Bedrock
+    if isinstance(use, dict):
+        return _asked(use.get("name"), use.get("input"), use.get("toolUseId"))
+    return None
+
+
+def _asked(tool: Any, given: Any, call_id: Any) -> Asked:
+    arguments = MISSING if given is None else unwrapped(given)
+    return Asked(str(tool or ""), arguments, "" if call_id is None else str(call_id))
+
+
+def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
+    calls: list[Asked] = []
+    for message in range(_MAX_CALLS):
+        start = f"{_OPENINFERENCE_OUT}{message}.message."
+        number = 0
+        while number < _MAX_CALLS:
+            call = f"{start}tool_calls.{number}.tool_call."
+            tool = attributes.get(call + "function.name")
+            if tool is None:
+                break
+            calls.append(_asked(tool, attributes.get(call + "function.arguments"), attributes.get(call + "id")))
+            number += 1
+        if not number and start + "role" not in attributes:
+            break
+    if calls:
+        return calls
+    for number in range(_MAX_CALLS):
+        call = f"{_TRACELOOP_OUT}0.tool_calls.{number}."
+        tool = attributes.get(call + "name")
+        if tool is None:
+            break
+        calls.append(_asked(tool, attributes.get(call + "arguments"), attributes.get(call + "id")))
+    return calls or _asked_joined(attributes)
+
+
+def _asked_joined(attributes: Mapping[str, Any]) -> list[Asked]:
+    """OpenLIT puts the calls of a reply on its chat span, joined by commas."""
+    ids = attributes.get("gen_ai.tool.call.id")
+    tools = attributes.get("gen_ai.tool.name")
+    if type(ids) is not str or type(tools) is not str:
+        return []
+    names, numbers = tools.split(", "), ids.split(", ")
+    given = json_of(f"[{attributes.get('gen_ai.tool.args') or attributes.get('gen_ai.tool.call.arguments') or ''}]")
+    arguments = given if isinstance(given, list) and len(given) == len(names) else [None] * len(names)
+    if len(numbers) != len(names):
+        return []
+    return [_asked(*call) for call in zip(names, arguments, numbers, strict=True)]
+
+
+def _answered_in(value: Any) -> Iterator[Answered]:
+    for message in _members(value, "messages"):
+        role = message.get("role")
+        if role == "tool" and message.get("tool_call_id") is not None:
+            yield Answered(str(message["tool_call_id"]), message.get("content", MISSING))
+            continue
+        for part in _members(message, "parts", "content"):
+            answer = _answer_in_part(part)
+            if answer is not None:
+                yield answer
+
+
+def _answer_in_part(part: dict[str, Any]) -> Answered | None:
+    kind = part.get("type")
+    if kind in ("tool_call_response", "tool_result", "tool-result", "tool_response"):
+        call_id = part.get("id", part.get("tool_use_id", part.get("toolCallId", "")))
+        for key in ("response", "result", "content", "output"):
+            if key in part:
+                return Answered(str(call_id or ""), part[key])
+        return Answered(str(call_id or ""), MISSING)
+    result = part.get("tool_call_result")  # Haystack
+    if isinstance(result, dict):
+        origin = result.get("origin")
+        call_id = origin.get("id") if isinstance(origin, dict) else None
+        return Answered(str(call_id or ""), result.get("result", MISSING))
+    return None
+
+
+def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
+    results: list[Answered] = []
+    number = 0
+    while True:
+        start = f"{_OPENINFERENCE_IN}{number}.message."
+        role = attributes.get(start + "role")
+        if role is None:
+            return results
+        if role == "tool":
+            call_id = attributes.get(start + "tool_call_id")
+            results.append(Answered(str(call_id or ""), attributes.get(start + "content", MISSING)))
+        number += 1

@@ -1,0 +1,186 @@
+"""Spans in OTLP: protobuf bodies, and the JSON form that exporters and the Collector write."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from typing import Any, Final
+
+from turnwatch.sources.spans.span import SpanData, SpanEvent
+
+# Attribute values may be nested; deeper than this they are cut.
+_MAX_DEPTH: Final = 32
+_ERROR: Final = 2
+
+
+# Protobuf
+
+
+def spans_of_request(request: Any) -> Iterator[SpanData]:
+    """The spans of an ExportTraceServiceRequest, or of anything with ``resource_spans``."""
+    for resource_spans in request.resource_spans:
+        resource = _attributes(resource_spans.resource.attributes)
+        for scope_spans in resource_spans.scope_spans:
+            scope = scope_spans.scope.name
+            for span in scope_spans.spans:
+                yield _span(span, scope, resource)
+
+
+def spans_of_body(body: bytes) -> list[SpanData]:
+    """The spans of an OTLP protobuf body.
+
+    Raises:
+        google.protobuf.message.DecodeError: the bytes are no such body.
+    """
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+    return list(spans_of_request(ExportTraceServiceRequest.FromString(body)))
+
+
+def _span(span: Any, scope: str, resource: dict[str, Any]) -> SpanData:
+    return SpanData(
+        int.from_bytes(span.trace_id, "big"),
+        int.from_bytes(span.span_id, "big"),
+        int.from_bytes(span.parent_span_id, "big"),
+        span.name,
+        kind=span.kind,
+        scope=scope,
+        attributes=_attributes(span.attributes),
+        resource=resource,
+        events=[SpanEvent(event.name, _attributes(event.attributes)) for event in span.events] if span.events else (),
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        failed=span.status.code == _ERROR,
+        status_text=span.status.message,
+    )
+
+
+def _attributes(pairs: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    for pair in pairs:
+        value = pair.value
+        kind = value.WhichOneof("value")
+        if kind == "string_value":
+            attributes[pair.key] = value.string_value
+        elif kind is not None:
+            attributes[pair.key] = _value(value, kind, _MAX_DEPTH)
+    return attributes
+
+
+def _value(value: Any, kind: str | None, depth: int) -> Any:
+    if kind is None or depth <= 0:
+        return None
+    if kind == "array_value":
+        return [_value(member, member.WhichOneof("value"), depth - 1) for member in value.array_value.values]
+    if kind == "kvlist_value":
+        return {
+            pair.key: _value(pair.value, pair.value.WhichOneof("value"), depth - 1)
+            for pair in value.kvlist_value.values
+        }
+    return getattr(value, kind)
+
+
+# JSON
+
+
+def is_otlp_json(value: object) -> bool:
+    """Whether an object is a traces request in OTLP's JSON form."""
+    return isinstance(value, dict) and isinstance(value.get("resourceSpans", value.get("resource_spans")), list)
+
+
+def spans_of_json(value: dict[str, Any]) -> Iterator[SpanData]:
+    """The spans of a traces request in OTLP's JSON form.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: the object is no such request.
+    """
+    for resource_spans in _get(value, "resourceSpans", "resource_spans") or ():
+        resource = _json_attributes((resource_spans.get("resource") or {}).get("attributes"))
+        scopes = _get(resource_spans, "scopeSpans", "scope_spans")
+        for scope_spans in scopes or resource_spans.get("instrumentationLibrarySpans") or ():
+            scope = scope_spans.get("scope") or scope_spans.get("instrumentationLibrary") or {}
+            name = str(scope.get("name") or "")
+            for span in scope_spans.get("spans") or ():
+                yield _json_span(span, name, resource)
+
+
+def _get(value: dict[str, Any], camel: str, snake: str) -> Any:
+    found = value.get(camel)
+    return value.get(snake) if found is None else found
+
+
+def _json_span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> SpanData:
+    status = span.get("status") or {}
+    parent = _get(span, "parentSpanId", "parent_span_id")
+    return SpanData(
+        _json_id(_get(span, "traceId", "trace_id"), 16),
+        _json_id(_get(span, "spanId", "span_id"), 8),
+        _json_id(parent, 8) if parent else 0,
+        str(span.get("name") or ""),
+        kind=_kind(span.get("kind")),
+        scope=scope,
+        attributes=_json_attributes(span.get("attributes")),
+        resource=resource,
+        events=[
+            SpanEvent(str(event.get("name") or ""), _json_attributes(event.get("attributes")))
+            for event in span.get("events") or ()
+        ],
+        start_ns=int(_get(span, "startTimeUnixNano", "start_time_unix_nano") or 0),
+        end_ns=int(_get(span, "endTimeUnixNano", "end_time_unix_nano") or 0),
+        failed=status.get("code") in (_ERROR, "STATUS_CODE_ERROR", "Error"),
+        status_text=str(status.get("message") or ""),
+    )
+
+
+_KIND_NAMES: Final = {
+    "SPAN_KIND_INTERNAL": 1,
+    "SPAN_KIND_SERVER": 2,
+    "SPAN_KIND_CLIENT": 3,
+    "SPAN_KIND_PRODUCER": 4,
+    "SPAN_KIND_CONSUMER": 5,
+}
+
+
+def _kind(value: Any) -> int:
+    return value if type(value) is int else _KIND_NAMES.get(str(value), 0)
+
+
+def _json_id(text: Any, size: int) -> int:
+    """An id: hexadecimal as OTLP has it, or base64 as protobuf's own JSON form has it."""
+    text = str(text)
+    if len(text) == 2 * size:
+        return int(text, 16)
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        raise ValueError(f"an id of {len(text)} characters") from error
+    if len(raw) != size:
+        raise ValueError(f"an id of {len(raw)} bytes")
+    return int.from_bytes(raw, "big")
+
+
+def _json_attributes(pairs: Any) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    for pair in pairs or ():
+        value = _json_value(pair.get("value"), _MAX_DEPTH)
+        if value is not None:
+            attributes[pair["key"]] = value
+    return attributes
+
+
+def _json_value(value: Any, depth: int) -> Any:
+    if not isinstance(value, dict) or depth <= 0:
+        return None
+    for kind, content in value.items():
+        if kind in ("stringValue", "boolValue", "doubleValue", "string_value", "bool_value", "double_value"):
+            return content
+        if kind in ("intValue", "int_value"):
+            return int(content)
+        if kind in ("arrayValue", "array_value"):
+            return [_json_value(member, depth - 1) for member in (content or {}).get("values") or ()]
+        if kind in ("kvlistValue", "kvlist_value"):
+            return {pair["key"]: _json_value(pair.get("value"), depth - 1) for pair in content.get("values") or ()}
+        if kind in ("bytesValue", "bytes_value"):
+            return base64.b64decode(content or "")
+    return None

@@ -1,0 +1,280 @@
+"""From the calls of one scope to its turn's counts: each call once, in order, with what is known of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from turnwatch.core.events import MISSING, ModelCall, ToolCall
+from turnwatch.core.evidence import Evidence
+from turnwatch.core.turn import TurnState
+from turnwatch.core.watch import Watch
+from turnwatch.sources.spans.complaints import Complaints
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
+from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
+from turnwatch.sources.spans.results import opened
+from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool_call
+from turnwatch.sources.spans.span import NO_ATTRIBUTES
+from turnwatch.sources.spans.values import is_redacted
+
+_NS: Final = 1e-9
+# How many ids and calls are remembered for telling second spans of a call from second calls.
+_REMEMBERED: Final = 64
+_RECENT: Final = 8
+# How many model calls wait for second spans of themselves; those come within a batch.
+_HELD_MODELS: Final = 3
+
+
+class Recorder:
+    """Writes facts into turns.
+
+    Args:
+        watch: Opens the turns.
+    """
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self._complaints = Complaints()
+
+    def open(self, scope: Scope, parent: TurnState | None) -> None:
+        """Open the scope's turn and count what waited for it."""
+        pending, scope.pending = scope.pending, None
+        waiting: list[Fact] = sorted(pending, key=lambda fact: fact.start_ns) if pending else []
+        first = waiting[0] if waiting else None
+        started_ns = first.start_ns if first is not None else scope.ended_ns
+        turn = self._watch.open_turn(
+            scope.agent or scope.service,
+            conversation_id=scope.conversation,
+            parent=parent,
+            turn_id=f"{scope.trace_id:032x}-{scope.key:016x}" if scope.key else f"{scope.trace_id:032x}",
+            at=started_ns * _NS if started_ns else None,
+        )
+        dialect = first.dialect if first is not None else scope.agent_dialect
+        if dialect is not None:
+            turn.source = dialect.name
+        scope.turn = turn
+        for fact in waiting:
+            self.record(scope, fact)
+
+    def record(self, scope: Scope, fact: Fact) -> None:
+        """Count one call of an open turn, unless another span told of it already."""
+        scope.last_ns = max(scope.last_ns, fact.end_ns)
+        if isinstance(fact, ModelFact):
+            self._hold_model(scope, fact)
+        else:
+            self.count_held(scope, before_ns=fact.start_ns)
+            self._record_tool(scope, fact)
+
+    # Model calls
+
+    def _hold_model(self, scope: Scope, fact: ModelFact) -> None:
+        held = scope.held
+        if held is None:
+            held = scope.held = []
+        for number, other in enumerate(held):
+            if is_same_model_call(other, fact):
+                held[number] = merged(other, fact)
+                return
+        for other in scope.recent_models or ():
+            if is_same_model_call(other, fact):
+                return
+        held.append(fact)
+        if len(held) > 1 and held[-2].start_ns > fact.start_ns:
+            held.sort(key=lambda one: one.start_ns)
+        if len(held) > _HELD_MODELS:
+            self._count_model(scope, held.pop(0))
+
+    def count_held(self, scope: Scope, before_ns: int | None = None) -> None:
+        """Count the model calls held back now, or those that began before a time."""
+        held = scope.held
+        while held and (before_ns is None or held[0].start_ns <= before_ns):
+            self._count_model(scope, held.pop(0))
+        if not held:
+            scope.held = None
+
+    def _count_model(self, scope: Scope, fact: ModelFact) -> None:
+        turn = scope.turn
+        if turn is None:
+            return
+        self._count_asked(scope, answers=fact)
+        self._say_unread(scope)
+        if not fact.counted:
+            turn.begin_model(at=fact.call.started)
+            turn.end_model(fact.call)
+        scope.saw_usage = scope.saw_usage or fact.call.usage is not None
+        scope.model_name = scope.model_name or fact.call.model
+        # The reply's tool calls: what has no span of its own is counted from here, and arguments that a
+        # span lacks may stand here.
+        attributes = fact.attributes
+        scope.reads_replies = fact.dialect.tool_calls == "either" and not scope.has_tools and not fact.counted
+        if scope.reads_replies or turn.missing_arguments or not turn.tool_calls:
+            scope.asked = asked_of(attributes) or None
+        if scope.reads_replies and not scope.asked:
+            wants = wants_tools(attributes)
+            if wants or (wants is None and not carries_reply(attributes)):
+                scope.unread_reply = fact.dialect
+                scope.surely_unread = wants is True
+        fact.attributes = NO_ATTRIBUTES
+        if scope.recent_models is None:
+            scope.recent_models = []
+        scope.recent_models.append(fact)
+        if len(scope.recent_models) > _RECENT:
+            del scope.recent_models[0]
+
+    def _say_unread(self, scope: Scope) -> None:
+        """A reply asked for tools, and nothing says for which: the turn cannot be judged, and says so."""
+        dialect, scope.unread_reply = scope.unread_reply, None
+        turn = scope.turn
+        if dialect is None or turn is None or scope.has_tools:
+            return
+        turn.missing_arguments += 1
+        self._watch.count("turnwatch_fingerprint_missing_total", dialect.name)
+        self._complaints.lacks_arguments(dialect)
+
+    def _count_asked(self, scope: Scope, answers: ModelFact | None) -> None:
+        """Count the tool calls of the last reply, where they were made without a span."""
+        asked, scope.asked = scope.asked, None
+        turn = scope.turn
+        if not asked or turn is None or scope.has_tools or not scope.reads_replies:
+            return
+        results = _results(asked, answered_to(answers.attributes)) if answers is not None else {}
+        scope.seen_by_mcp = None
+        scope.unread_reply = None
+        started = scope.last_ns * _NS if scope.last_ns else None
+        calls = []
+        for number, request in enumerate(asked):
+            call = ToolCall(
+                request.tool,
+                request.arguments,
+                call_id=request.call_id or None,
+                round=turn.iterations or None,
+                started=started,
+                ended=answers.call.started if answers is not None else started,
+                result=results.get(number),
+            )
+            turn.begin_call(call)
+            calls.append(call)
+        for call in calls:
+            turn.end_call(call)
+
+    # Tool calls
+
+    def _record_tool(self, scope: Scope, fact: ToolFact) -> None:
+        turn = scope.turn
+        if turn is None:
+            return
+        scope.has_tools = True
+        scope.seen_by_mcp = None
+        call = fact.call
+        if self._is_told_of(scope, fact):
+            return
+        if fact.counted:
+            return
+        if call.args is MISSING and call.input_hash is None and scope.asked:
+            _fill_arguments(call, scope.asked)
+        if not turn.iterations:
+            # Without model spans, calls that overlap are taken for calls of one reply.
+            if fact.start_ns >= scope.round_end_ns:
+                scope.round += 1
+            scope.round_end_ns = max(scope.round_end_ns, fact.end_ns)
+            call.round = scope.round
+        if call.args is MISSING and call.input_hash is None:
+            self._complaints.lacks_arguments(fact.dialect)
+        turn.begin_call(call)
+        turn.end_call(call)
+        # The fact stays a little, to tell second spans of this call; its texts need not.
+        call.result = None
+        call.args = MISSING
+
+    def _is_told_of(self, scope: Scope, fact: ToolFact) -> bool:
+        call_id = fact.call.call_id
+        if call_id:
+            known = scope.call_ids.get(call_id) if scope.call_ids is not None else None
+            if known is not None and is_same_tool_call(known, fact):
+                return True
+            if scope.call_ids is None:
+                scope.call_ids = OrderedDict()
+            scope.call_ids[call_id] = fact
+            if len(scope.call_ids) > _REMEMBERED:
+                scope.call_ids.popitem(last=False)
+        recent = scope.recent_tools
+        if recent is None:
+            scope.recent_tools = [fact]
+            return False
+        for other in recent:
+            if other.scope != fact.scope and is_same_tool_call(other, fact):
+                return True
+        recent.append(fact)
+        if len(recent) > _RECENT:
+            del recent[0]
+        return False
+
+    # The end
+
+    def close(self, scope: Scope) -> None:
+        """Count what is left and end the turn."""
+        turn = scope.turn
+        if turn is None:
+            return
+        self.count_held(scope)
+        if scope.agent_dialect is None or scope.agent_dialect.tool_calls == "either":
+            self._count_asked(scope, answers=None)
+            if scope.surely_unread:
+                self._say_unread(scope)
+        self.count_seen_by_mcp(scope)
+        if not scope.saw_usage and scope.agent_usage is not None and not scope.child_turns:
+            turn.end_model(ModelCall(scope.model_name, usage=scope.agent_usage, ended=scope.last_ns * _NS or None))
+        if scope.agent:
+            turn.agent = scope.agent
+        ended_ns = scope.ended_ns or scope.last_ns
+        turn.end(scope.stop_reason or "unknown", at=ended_ns * _NS if ended_ns else None)
+
+    def count_seen_by_mcp(self, scope: Scope) -> None:
+        """Count the calls that only MCP saw: no other span stands for them."""
+        facts, scope.seen_by_mcp = scope.seen_by_mcp, None
+        turn = scope.turn
+        if not facts or turn is None or scope.has_tools or (scope.asked and scope.reads_replies):
+            return
+        for fact in facts:
+            scope.last_ns = max(scope.last_ns, fact.end_ns)
+            if fact.start_ns >= scope.round_end_ns:
+                scope.round += 1
+            scope.round_end_ns = max(scope.round_end_ns, fact.end_ns)
+            if not turn.iterations:
+                fact.call.round = scope.round
+            self._complaints.lacks_arguments(fact.dialect)
+            turn.begin_call(fact.call)
+            turn.end_call(fact.call)
+
+
+def merged(one: ModelFact, other: ModelFact) -> ModelFact:
+    """One fact out of two spans of one model call: the outer one, with what the other carries beside."""
+    outer, inner = (one, other) if one.start_ns <= other.start_ns and one.end_ns >= other.end_ns else (other, one)
+    merge_usage(outer.call, inner.call)
+    outer.counted = outer.counted or inner.counted
+    outer.response_id = outer.response_id or inner.response_id
+    outer.attributes = {**inner.attributes, **outer.attributes}
+    if inner.dialect.tool_calls == "spans" and outer.dialect.tool_calls != "spans":
+        outer.dialect = inner.dialect
+    return outer
+
+
+def _results(asked: list[Asked], answers: list[Answered]) -> dict[int, Evidence]:
+    """The result of each call of a reply, by the call's id, or by order where there are no ids."""
+    by_id = {answer.call_id: answer for answer in answers if answer.call_id}
+    results: dict[int, Evidence] = {}
+    unnamed = [answer for answer in answers if not answer.call_id][-len(asked) :]
+    for number, request in enumerate(asked):
+        answer = by_id.get(request.call_id) if request.call_id else None
+        if answer is None and not by_id and len(unnamed) == len(asked):
+            answer = unnamed[number]
+        if answer is not None and answer.value is not MISSING and not is_redacted(answer.value):
+            results[number] = Evidence.of(opened(answer.value).value)
+    return results
+
+
+def _fill_arguments(call: ToolCall, asked: list[Asked]) -> None:
+    for request in asked:
+        if call.call_id and request.call_id == call.call_id:
+            call.args = request.arguments
+            return

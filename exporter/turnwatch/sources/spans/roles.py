@@ -1,0 +1,42 @@
+"""What part a span plays: agent, model call, tool call, or only a step between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect, Role, dialect_of_scope
+from turnwatch.sources.spans.span import SpanData
+
+_MARKERS = CONVENTIONS.markers
+_NAMES = CONVENTIONS.names
+_ROLES = CONVENTIONS.roles
+
+
+def is_of_interest(scope: str, name: str, attributes: Mapping[str, Any]) -> bool:
+    """Whether a span can play a part at all. Cheap: most spans that pass through are somebody else's."""
+    return dialect_of_scope(scope) is not None or name in _NAMES or not _MARKERS.isdisjoint(attributes)
+
+
+def role_of(span: SpanData, dialect: Dialect) -> Role:
+    """The part a span plays. A span that says nothing of itself is a step."""
+    if dialect.names is not None:
+        role = dialect.names.role_of(span.name)
+        if role is not None:
+            return role
+    attributes = span.attributes
+    for attribute, patterns in dialect.components:
+        value = attributes.get(attribute)
+        if value is not None:
+            role = patterns.role_of(str(value))
+            if role is not None:
+                return role
+    for attribute, patterns in _ROLES:
+        value = attributes.get(attribute)
+        if value is not None:
+            role = patterns.whole.get(value) if type(value) is str else None
+            if role is None:
+                role = patterns.role_of(str(value))
+            if role is not None:
+                return role
+    return _NAMES.get(span.name, "step")

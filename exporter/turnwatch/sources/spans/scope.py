@@ -1,0 +1,191 @@
+"""A turn in the making: the calls that belong together, before and after it is known to which agent."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import final
+
+from turnwatch.core.events import ToolCall, Usage
+from turnwatch.core.turn import TurnState
+from turnwatch.sources.spans.dialect import Dialect
+from turnwatch.sources.spans.facts import ModelFact, ToolFact
+from turnwatch.sources.spans.messages import Asked
+
+Fact = ToolFact | ModelFact
+
+
+@final
+class Scope:
+    """Calls under one parent span that has not arrived yet, or under one agent.
+
+    Spans end before their parents, so the agent of a call is not known when the call arrives. Calls that
+    hang under the same span share a scope; when that span arrives and turns out to be a step, its scope
+    becomes one with the scope above. No span is kept: a scope holds the calls of one step at most, and
+    from then on a turn that counts.
+
+    Attributes:
+        key: Id of the span under which the calls hang; 0 for a call that is a trace of its own.
+        into: The scope this one became part of.
+        turn: Set once it is clear that this is a turn of its own.
+        agent, conversation: What is known of them so far.
+        pending: Calls that wait for the turn.
+        seen_by_mcp: Tool calls seen by MCP only; they count if no other span stands for them.
+        held: The latest model calls, held back until it is clear that no second span tells of them.
+        asked: Tool calls of the latest reply; they count if no span stands for them.
+        unread_reply: Set while the latest reply asked for tools but does not say which; surely, if it says
+            why it ended.
+        due: When the turn is closed, in seconds of the feeder's clock; None while it is open.
+    """
+
+    __slots__ = (
+        "agent",
+        "agent_dialect",
+        "agent_usage",
+        "asked",
+        "call_ids",
+        "child_turns",
+        "closed",
+        "conversation",
+        "due",
+        "ended_ns",
+        "has_tools",
+        "held",
+        "held_since",
+        "into",
+        "is_agent",
+        "key",
+        "last_ns",
+        "model_name",
+        "pending",
+        "pending_models",
+        "raw",
+        "reads_replies",
+        "recent_models",
+        "recent_tools",
+        "round",
+        "round_end_ns",
+        "saw_agent",
+        "saw_usage",
+        "seen_by_mcp",
+        "service",
+        "since",
+        "stop_reason",
+        "surely_unread",
+        "trace_id",
+        "turn",
+        "unread_reply",
+    )
+
+    def __init__(self, key: int, trace_id: int, since: float) -> None:
+        self.key = key
+        self.trace_id = trace_id
+        self.since = since
+        self.into: Scope | None = None
+        self.turn: TurnState | None = None
+        self.closed = False
+        self.raw = False
+        self.due: float | None = None
+        # What is known of the agent
+        self.agent = ""
+        self.is_agent = False
+        self.saw_agent = False
+        self.agent_dialect: Dialect | None = None
+        self.agent_usage: Usage | None = None
+        self.model_name = ""
+        self.conversation: str | None = None
+        self.service = ""
+        self.child_turns = False
+        self.stop_reason: str | None = None
+        self.ended_ns = 0
+        # Calls that wait
+        self.pending: list[Fact] | None = None
+        self.pending_models = 0
+        self.seen_by_mcp: list[ToolFact] | None = None
+        # Calls that have been counted, as far as the next ones depend on them
+        self.held: list[ModelFact] | None = None
+        self.held_since = 0.0
+        self.asked: list[Asked] | None = None
+        self.has_tools = False
+        self.reads_replies = False
+        self.unread_reply: Dialect | None = None
+        self.surely_unread = False
+        self.saw_usage = False
+        self.recent_models: list[ModelFact] | None = None
+        self.call_ids: OrderedDict[str, ToolFact] | None = None
+        self.recent_tools: list[ToolFact] | None = None
+        self.round = 0
+        self.round_end_ns = 0
+        self.last_ns = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no call hangs here."""
+        return self.turn is None and not self.pending and not self.seen_by_mcp
+
+    def found(self) -> Scope:
+        """The scope that this one has become part of, itself otherwise."""
+        scope = self
+        while scope.into is not None:
+            if scope.into.into is not None:
+                scope.into = scope.into.into  # keeps chains short
+            scope = scope.into
+        return scope
+
+    def take_hints(self, other: Scope) -> None:
+        """Keep what another scope knows of the agent, where this one knows nothing."""
+        self.agent = self.agent or other.agent
+        self.service = self.service or other.service
+        self.conversation = self.conversation or other.conversation
+        self.agent_dialect = self.agent_dialect or other.agent_dialect
+        self.agent_usage = self.agent_usage or other.agent_usage
+        self.model_name = self.model_name or other.model_name
+        self.stop_reason = self.stop_reason or other.stop_reason
+        self.saw_agent = self.saw_agent or other.saw_agent
+        self.child_turns = self.child_turns or other.child_turns
+        self.has_tools = self.has_tools or other.has_tools
+
+
+def is_same_model_call(one: ModelFact, other: ModelFact) -> bool:
+    """Whether two spans stand for one model call.
+
+    Two instrumentations of one client give the same reply's id. Where one of them gives none, their spans
+    lie within each other and count the same tokens.
+    """
+    if one.response_id and other.response_id:
+        return one.response_id == other.response_id
+    if one.scope == other.scope:
+        return False
+    if not _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns):
+        return False
+    mine, theirs = one.call.usage, other.call.usage
+    return mine is None or theirs is None or (mine.input, mine.output) == (theirs.input, theirs.output)
+
+
+def is_same_tool_call(one: ToolFact, other: ToolFact) -> bool:
+    """Whether two spans of different instrumentations, neither inside the other, stand for one tool call."""
+    first, second = one.call, other.call
+    if one.scope == other.scope:
+        # One instrumentation uses an id twice only for two spans of one call, which then overlap.
+        return bool(first.call_id) and first.call_id == second.call_id and _overlap(one, other)
+    if first.call_id and second.call_id:
+        return first.call_id == second.call_id
+    if not is_same_tool(first, second):
+        return False
+    return _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns)
+
+
+def is_same_tool(one: ToolCall, other: ToolCall) -> bool:
+    """Whether two names are one tool's: some dialects put the agent, plugin or server before it."""
+    first, second = one.tool, other.tool
+    if first == second:
+        return True
+    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
+    return longer.endswith(shorter) and longer[-len(shorter) - 1] in "._-:/ "
+
+
+def _overlap(one: ToolFact, other: ToolFact) -> bool:
+    return one.start_ns < other.end_ns and other.start_ns < one.end_ns
+
+
+def _lies_within(start: int, end: int, other_start: int, other_end: int) -> bool:
+    return (start <= other_start and other_end <= end) or (other_start <= start and end <= other_end)

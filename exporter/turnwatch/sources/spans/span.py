@@ -1,0 +1,88 @@
+"""A span as every reader hands it on, whatever carried it here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, final
+
+SERVER: Final = 2
+CLIENT: Final = 3
+
+NO_EVENTS: Final[tuple[SpanEvent, ...]] = ()
+NO_ATTRIBUTES: Final[Mapping[str, Any]] = {}
+
+
+@final
+class SpanEvent:
+    """One event of a span."""
+
+    __slots__ = ("attributes", "name")
+
+    def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
+        self.name = name
+        self.attributes = attributes
+
+
+@final
+class SpanData:
+    """One ended span.
+
+    Attributes:
+        trace_id, span_id: Ids as numbers. parent_id is 0 for a root.
+        name: The span's name.
+        kind: The number OTLP gives the kind (2 is SERVER, 3 is CLIENT); 0 when unknown.
+        scope: Name of the instrumentation scope.
+        attributes: Values as Python objects.
+        resource: The resource's attributes.
+        events: The span's events.
+        start_ns, end_ns: Nanoseconds since the epoch; an end of 0 means the span is not over.
+        failed: The status is ERROR.
+        status_text: The status description.
+    """
+
+    __slots__ = (
+        "attributes",
+        "end_ns",
+        "events",
+        "failed",
+        "kind",
+        "name",
+        "parent_id",
+        "resource",
+        "scope",
+        "span_id",
+        "start_ns",
+        "status_text",
+        "trace_id",
+    )
+
+    def __init__(
+        self,
+        trace_id: int,
+        span_id: int,
+        parent_id: int = 0,
+        name: str = "",
+        *,
+        kind: int = 0,
+        scope: str = "",
+        attributes: Mapping[str, Any] = NO_ATTRIBUTES,
+        resource: Mapping[str, Any] = NO_ATTRIBUTES,
+        events: tuple[SpanEvent, ...] | list[SpanEvent] = NO_EVENTS,
+        start_ns: int = 0,
+        end_ns: int = 0,
+        failed: bool = False,
+        status_text: str = "",
+    ) -> None:
+        self.trace_id = trace_id
+        self.span_id = span_id
+        self.parent_id = parent_id
+        self.name = name
+        self.kind = kind
+        self.scope = scope
+        self.attributes = attributes
+        self.resource = resource
+        self.events = events
+        self.start_ns = start_ns
+        self.end_ns = end_ns
+        self.failed = failed
+        self.status_text = status_text

@@ -1,0 +1,132 @@
+"""Tokens of a model call, under whichever names they go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from turnwatch.core.events import Usage
+from turnwatch.sources.spans.dialect import CONVENTIONS
+from turnwatch.sources.spans.values import json_of
+
+_NAMES: Final = CONVENTIONS.usage
+_AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
+_HAYSTACK_OUTPUTS: Final = ("haystack.agent.step.llm.output", "haystack.component.output")
+_CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
+
+
+def _number(value: Any) -> int:
+    if type(value) is int:
+        return max(0, value)
+    try:
+        return max(0, int(value))
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def _first(attributes: Mapping[str, Any], kind: str) -> int | None:
+    for name in _NAMES[kind]:
+        value = attributes.get(name)
+        if value is not None:
+            return _number(value)
+    return None
+
+
+def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
+    """Tokens of a model span; None when it reports none. Nobody calls a model with no tokens at all."""
+    given = _first(attributes, "input")
+    made = _first(attributes, "output")
+    if given is None and made is None:
+        return _langfuse(attributes) or _haystack(attributes)
+    if not given and not made:
+        return None
+    usage = Usage(
+        given or 0,
+        made or 0,
+        _first(attributes, "cache_read") or 0,
+        _first(attributes, "cache_write") or 0,
+        _first(attributes, "reasoning") or 0,
+    )
+    if not usage.cache_read:
+        _langsmith(attributes, usage)
+    return usage
+
+
+def usage_of_agent(attributes: Mapping[str, Any]) -> Usage | None:
+    """The sum an agent span carries, for turns whose model spans report nothing."""
+    usage = usage_of(attributes)
+    if usage is not None:
+        return usage
+    start = len(_AGGREGATED_PREFIX)
+    renamed = {
+        _PLAIN_PREFIX + name[start:]: value for name, value in attributes.items() if name.startswith(_AGGREGATED_PREFIX)
+    }
+    if renamed:
+        return usage_of(renamed)
+    crew = attributes.get("crewai.crew.token_usage")
+    if crew:
+        counts = {name: int(number) for name, number in _CREW_TOKENS.findall(str(crew))}
+        if counts.get("prompt_tokens"):
+            return Usage(
+                counts["prompt_tokens"], counts.get("completion_tokens", 0), counts.get("cached_prompt_tokens", 0)
+            )
+    return None
+
+
+def _langfuse(attributes: Mapping[str, Any]) -> Usage | None:
+    """Langfuse takes cached tokens out of input and reasoning out of output, and lists them beside."""
+    details = json_of(attributes.get("langfuse.observation.usage_details"))
+    if not isinstance(details, dict):
+        return None
+    counts = {str(name): _number(value) for name, value in details.items()}
+    given = counts.get("input", 0) + sum(n for name, n in counts.items() if name.startswith("input_"))
+    made = counts.get("output", 0) + sum(n for name, n in counts.items() if name.startswith("output_"))
+    if not given and not made:
+        return None
+    return Usage(
+        given,
+        made,
+        counts.get("input_cache_read", 0) or counts.get("cache_read_input_tokens", 0),
+        counts.get("input_cache_creation", 0) or counts.get("input_cache_write", 0),
+        counts.get("output_reasoning", 0),
+    )
+
+
+def _langsmith(attributes: Mapping[str, Any], usage: Usage) -> None:
+    metadata = json_of(attributes.get("langsmith.metadata.usage_metadata"))
+    if isinstance(metadata, dict):
+        given, made = metadata.get("input_token_details"), metadata.get("output_token_details")
+        if isinstance(given, dict):
+            usage.cache_read = _number(given.get("cache_read"))
+            usage.cache_write = _number(given.get("cache_creation"))
+        if isinstance(made, dict):
+            usage.reasoning = _number(made.get("reasoning"))
+
+
+def _haystack(attributes: Mapping[str, Any]) -> Usage | None:
+    for name in _HAYSTACK_OUTPUTS:
+        output = json_of(attributes.get(name))
+        replies = output.get("replies") if isinstance(output, dict) else None
+        for reply in replies if isinstance(replies, list) else ():
+            meta = reply.get("meta") if isinstance(reply, dict) else None
+            usage = meta.get("usage") if isinstance(meta, dict) else None
+            if isinstance(usage, dict):
+                return _openai_usage(usage)
+    return None
+
+
+def _openai_usage(usage: dict[str, Any]) -> Usage | None:
+    given = _number(usage.get("prompt_tokens", usage.get("input_tokens")))
+    made = _number(usage.get("completion_tokens", usage.get("output_tokens")))
+    if not given and not made:
+        return None
+    read = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
+    wrote = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
+    return Usage(
+        given,
+        made,
+        _number(read.get("cached_tokens")) if isinstance(read, dict) else 0,
+        _number(read.get("cache_write_tokens")) if isinstance(read, dict) else 0,
+        _number(wrote.get("reasoning_tokens")) if isinstance(wrote, dict) else 0,
+    )
