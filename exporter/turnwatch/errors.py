@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class TurnwatchError(Exception):
     """Base of every error that turnwatch raises."""
@@ -25,15 +27,29 @@ class TurnStopped(TurnwatchError):
     Attributes:
         stop_reason: One of the closed set of stop reasons (``turnwatch.core.events.STOP_REASONS``).
         partial: What the turn had produced when it was stopped, or None.
+        details: Names and numbers that belong to the stop: the limit and what was used of it, or the loop's kind,
+            tool and call numbers. Never arguments or results.
     """
 
     stop_reason = "unknown"
 
-    def __init__(self, message: str = "", *, stop_reason: str | None = None, partial: object = None) -> None:
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        stop_reason: str | None = None,
+        partial: object = None,
+        details: Mapping[str, str | float] | None = None,
+    ) -> None:
         super().__init__(message)
         if stop_reason is not None:
             self.stop_reason = stop_reason
         self.partial = partial
+        self.details: dict[str, str | float] = dict(details or {})
+
+    def to_dict(self) -> dict[str, str | float]:
+        """The stop as a structured error, for an answer to the agent's caller; ``partial`` is not in it."""
+        return {"error": type(self).__name__, "stop_reason": self.stop_reason, "message": str(self), **self.details}
 
 
 class LoopDetected(TurnStopped):
@@ -70,6 +86,14 @@ class ConversationKilled(TurnStopped):
     """Somebody killed this conversation."""
 
     stop_reason = "killed"
+
+
+class UnknownToolError(TurnwatchError, LookupError):
+    """The agent asked for a tool that the gateway does not have. The turn goes on."""
+
+
+class SideEffectHeld(TurnwatchError):
+    """A call that may already have changed something is not sent again without the caller's word. The turn goes on."""
 
 
 SelfLoopDetected = LoopDetected

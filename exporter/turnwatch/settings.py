@@ -50,12 +50,40 @@ class Budgets(_Section):
 
 
 class Retries(_Section):
-    """The one retry policy of the tool gateway."""
+    """The one retry policy of the tool gateway.
+
+    Attributes:
+        max_attempts: How often a call is tried in all.
+        retryable_status: HTTP statuses, on an exception or on what the tool returned, after which it is tried again.
+        retryable_exceptions: Class names, the call's own or a base's, after which it is tried again.
+        backoff_s: The longest first wait; it doubles with every attempt, and the wait is drawn from 0 up to it.
+        max_backoff_s: The longest wait. A server that asks for a longer one (Retry-After) is not asked again.
+    """
 
     max_attempts: int = Field(default=2, ge=1)
     retryable_status: tuple[int, ...] = (408, 429, 500, 502, 503, 504)
+    retryable_exceptions: tuple[str, ...] = (
+        "TimeoutError",
+        "ConnectionError",
+        "Timeout",
+        "TimeoutException",
+        "TransportError",
+        "APIConnectionError",
+    )
     backoff_s: float = Field(default=0.5, ge=0)
     max_backoff_s: float = Field(default=30.0, ge=0)
+
+
+class Circuit(_Section):
+    """When a tool counts as down.
+
+    Attributes:
+        failures: Calls in a row that failed for reasons of the tool's own; 0 never opens the circuit.
+        open_s: Seconds for which it is then answered in safe mode; after that one call tries it again.
+    """
+
+    failures: int = Field(default=5, ge=0)
+    open_s: float = Field(default=30.0, ge=0)
 
 
 class ToolOverride(_Section):
@@ -67,6 +95,9 @@ class ToolOverride(_Section):
         read_only: The tool changes nothing.
         max_identical_calls: "more than" this many identical calls in a turn are duplicates.
         volatile_keys: Argument names left out of this tool's input hash, beside the general ones.
+        idempotent: Doing it twice does no more than doing it once, so it may be retried.
+        max_calls: Calls of this tool that one turn may make.
+        dedupe_window_s, cache_ttl_s, retries: In place of the general ones.
     """
 
     polling: bool | None = None
@@ -87,6 +118,7 @@ class Tools(_Section):
     dedupe_window_s: float = Field(default=60.0, ge=0)
     cache_ttl_s: float = Field(default=30.0, ge=0)
     retries: Retries = Retries()
+    circuit: Circuit = Circuit()
     overrides: dict[str, ToolOverride] = Field(default_factory=dict)
 
 
@@ -112,6 +144,20 @@ class AgentOverride(_Section):
     iteration_threshold: int | None = Field(default=None, ge=1)
     max_identical_calls: int | None = Field(default=None, ge=1)
     budgets: Budgets | None = None
+
+
+class Page(_Section):
+    """Where a guard that pages sends its alerts.
+
+    Attributes:
+        alertmanager_url: Base URL of an Alertmanager (http://127.0.0.1:9093).
+        webhook_url: A URL that gets a JSON object for each page.
+        labels: Labels of the alerts, beside agent, tool, kind and severity.
+    """
+
+    alertmanager_url: str | None = Field(default=None, repr=False)
+    webhook_url: str | None = Field(default=None, repr=False)
+    labels: dict[str, str] = Field(default_factory=dict)
 
 
 class Bounds(_Section):
@@ -173,6 +219,10 @@ class Settings(_Section):
     service: Service = Service()
     on_loop: Literal["stop", "nudge", "page", "observe"] = "observe"
     fail_closed: bool = False
+    page: Page = Page()
+    conversation_budgets: Budgets = Budgets()
+    kill_dir: str | None = None
+    redis_url: str | None = Field(default=None, repr=False)
     hash_key: str | None = Field(default=None, repr=False)
     prices_file: str | None = None
     spans: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
+from turnwatch.core.account import Account
 from turnwatch.core.engine import Engine
 from turnwatch.core.keys import KeyTable
 
@@ -17,13 +18,15 @@ class ConversationState:
         spend_usd: Dollars of all its turns, as far as known.
         tokens: Input and output tokens of all its turns.
         engine: Judges the calls of all its turns as one sequence.
+        account: What its guarded turns have used of the conversation's limits.
     """
 
-    __slots__ = ("conversation_id", "engine", "keys", "last_active", "model_calls", "spend_usd", "tokens", "turns")
+    __slots__ = ("account", "conversation_id", "engine", "keys", "last_active", "model_calls", "spend_usd", "tokens", "turns")
 
     def __init__(self, conversation_id: str, engine: Engine, key_bound: int) -> None:
         self.conversation_id = conversation_id
         self.engine = engine
+        self.account = Account(scope="conversation")
         self.keys = KeyTable(key_bound)
         self.model_calls = 0
         self.spend_usd = 0.0

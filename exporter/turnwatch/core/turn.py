@@ -14,6 +14,7 @@ from turnwatch.core.windows import put_tails
 
 if TYPE_CHECKING:
     from turnwatch.core.conversation import ConversationState
+    from turnwatch.core.guard import Guard
     from turnwatch.core.series import AgentSeries, ToolSeries
     from turnwatch.core.watch import Watch
 
@@ -61,6 +62,7 @@ class TurnState:
         wasted_tool_calls, wasted_usd: What came after the first stuck verdict.
         stop_reason: Why the turn ended; None while it is open.
         source: Who reports the calls, for counting what it does not carry.
+        guard: What stops the turn, for sources that can; child turns find their parent's here.
     """
 
     __slots__ = (
@@ -77,6 +79,7 @@ class TurnState:
         "conversation_id",
         "duplicates",
         "engine",
+        "guard",
         "iterations",
         "last_active",
         "missing_arguments",
@@ -143,6 +146,7 @@ class TurnState:
         self._priced_calls = 0
         self._stuck = False
         self.engine = Engine()
+        self.guard: Guard | None = None
         with watch.lock:
             self.series: AgentSeries = watch.agent_series(agent)
             self._conversation: ConversationState | None = None
@@ -172,6 +176,12 @@ class TurnState:
     def elapsed_seconds(self) -> float:
         """Seconds since the turn started, or that it took."""
         return max(0.0, (self.watch.clock() if self._ended_at is None else self._ended_at) - self.started)
+
+    @property
+    def still_stuck(self) -> bool:
+        """Whether the latest call, or text reply, went on with a pattern that is stuck."""
+        over_turns = self._conversation.engine if self._conversation is not None else None
+        return self.engine.last.stuck or (over_turns is not None and over_turns.last.stuck)
 
     @property
     def dropped_keys(self) -> int:

@@ -32,13 +32,15 @@ class Seen:
             one of the two results is not known; None when there was no identical call before.
         stale_calls: Rounds of this same call with this same result while nothing changed, the first one
             included; 0 when this is not a stale call.
+        stuck: Whether it belongs to a pattern that is stuck, reported before or not.
     """
 
-    __slots__ = ("repeat_result", "stale_calls")
+    __slots__ = ("repeat_result", "stale_calls", "stuck")
 
     def __init__(self) -> None:
         self.repeat_result: Literal["same", "changed", "unknown"] | None = None
         self.stale_calls = 0
+        self.stuck = False
 
 
 class Engine:
@@ -153,6 +155,7 @@ class Engine:
         seen = self.last
         seen.repeat_result = None
         seen.stale_calls = 0
+        seen.stuck = False
         changes = changes_state(call)
         key = identity(call, changes, self._volatile_keys(call.tool))
         if key is None:
@@ -189,6 +192,7 @@ class Engine:
             self._monologue.end()
             self._monologue_text = text.normal
         self._round += 1
+        self.last.stuck = False
         rounds = self._monologue.add(self.calls, self._round)
         if rounds < self._t.monologue_stuck or text.empty:
             return None
@@ -550,6 +554,7 @@ class Engine:
         clears: str,
     ) -> Verdict | None:
         rank = SEVERITY_RANK[severity]
+        self.last.stuck = self.last.stuck or severity == "stuck"
         if self._reported.get((kind, tool), -1) >= rank:
             return None
         if len(self._reported) >= _MAX_TOOLS:

@@ -1,0 +1,130 @@
+"""What a turn asks its guard. The guards themselves live in the guards room, which this one does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+
+from turnwatch.core.account import BudgetWarning
+from turnwatch.core.events import ModelCall, ToolCall, Usage
+from turnwatch.core.limits import Limits
+from turnwatch.core.verdict import Verdict
+
+if TYPE_CHECKING:
+    from turnwatch.core.turn import TurnState
+
+Response = Literal["observe", "nudge", "stop", "page"]
+GoalVerdict = Literal["met", "missed", "unknown"]
+Judge = Callable[[Any], bool | GoalVerdict | None | Awaitable[bool | GoalVerdict | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What somebody is woken for. No arguments and no results.
+
+    Attributes:
+        agent, tool, kind, severity: As in the verdict's metric.
+        reason: The verdict in one sentence.
+        conversation_id, turn_id: Where to look.
+    """
+
+    agent: str
+    tool: str
+    kind: str
+    severity: str
+    reason: str
+    conversation_id: str | None
+    turn_id: str
+
+
+class KillStore(Protocol):
+    """Knows which conversations somebody has killed."""
+
+    def is_killed(self, conversation_id: str) -> bool:
+        """Whether this conversation must stop. Asked before every model and tool call."""
+
+
+class Guarding(TypedDict, total=False):
+    """What ``turnwatch.turn`` takes about guards. What is left out comes from the settings.
+
+    Attributes:
+        limits: Of this turn, its child turns included.
+        conversation_limits: Of all turns of its conversation.
+        on_loop: What to do about a stuck verdict, or the steps to take one after another.
+        on_warning: Called when 50, 80 and 100 percent of a limit are used.
+        goal: Judges the turn when it has ended well: did it do what the user asked?
+        pager: Called with a Page; must not block.
+        kills: Where to look whether the conversation was killed.
+        fail_closed: A fault inside turnwatch stops the turn, where it would else only miss the guard.
+    """
+
+    limits: Limits | None
+    conversation_limits: Limits | None
+    on_loop: Response | Sequence[Response]
+    on_warning: Callable[[BudgetWarning], None] | None
+    goal: Judge | None
+    pager: Callable[[Page], None] | None
+    kills: KillStore | None
+    fail_closed: bool
+
+
+class Guard(Protocol):
+    """Decides, call by call, whether a turn may go on."""
+
+    partial: object
+
+    def before_model(self, call: ModelCall, reserve: Usage | float | None = None) -> None:
+        """Admit a model call, before it is counted.
+
+        Raises:
+            TurnStopped: It must not start.
+        """
+
+    def after_model(self, call: ModelCall, verdict: Verdict | None) -> None:
+        """Note what an admitted model call did cost. Raises nothing."""
+
+    def before_tool(self, call: ToolCall) -> None:
+        """Admit a tool call that is counted, but has not started.
+
+        Raises:
+            TurnStopped: It must not start.
+        """
+
+    def after_tool(self, call: ToolCall, verdict: Verdict | None, result: object = None) -> None:
+        """Note what came of a tool call, which may be that the turn is stuck.
+
+        Raises:
+            TurnStopped: The turn ends here. Not raised when the tool itself failed: its own exception goes first.
+        """
+
+    def tighten(self, limits: Limits) -> None:
+        """Put further limits on the turn."""
+
+    def take_nudge(self) -> str | None:
+        """The message to put before the model's next reply, once."""
+
+    def stop_reason(self) -> str | None:
+        """Why the guard stopped the turn, if it did."""
+
+    def judge(self, turn: object) -> Awaitable[str | None] | str | None:
+        """Ask the goal's judge about a turn that ended well: a stop reason, if the goal was missed."""
+
+    def end(self) -> None:
+        """The turn is over."""
+
+
+OpenGuard = Callable[["TurnState", Guarding], Guard | None]
+
+_open_guard: OpenGuard | None = None
+
+
+def install_guards(open_guard: OpenGuard) -> None:
+    """Say how a turn's guard is made."""
+    global _open_guard
+    _open_guard = open_guard
+
+
+def open_guard(state: TurnState, guarding: Guarding) -> Guard | None:
+    """The guard of a turn that was just opened; None where only the core is in use."""
+    return None if _open_guard is None else _open_guard(state, guarding)
