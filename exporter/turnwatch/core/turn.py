@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from turnwatch.core.guard import Guard
     from turnwatch.core.series import AgentSeries, ToolSeries
     from turnwatch.core.watch import Watch
+    from turnwatch.settings import ToolOverride
 
 _MAX_VERDICTS: Final = 32
 
@@ -29,10 +30,11 @@ class _ToolInTurn:
         pending: Repeats whose result is not known yet.
     """
 
-    __slots__ = ("pending", "series", "unfinished")
+    __slots__ = ("override", "pending", "series", "unfinished")
 
-    def __init__(self, series: ToolSeries) -> None:
+    def __init__(self, series: ToolSeries, override: ToolOverride | None) -> None:
         self.series = series
+        self.override = override
         self.unfinished = 0
         self.pending = 0
 
@@ -243,21 +245,13 @@ class TurnState:
         now = call.started if call.started is not None else watch.clock()
         if call.round is None and self.iterations:
             call.round = self.iterations
-        override = watch.override(tool)
-        if override is not None:
-            if override.read_only is not None:
-                call.read_only = override.read_only
-            if override.polling is not None:
-                call.polling = override.polling
-            if override.idempotent is not None:
-                call.idempotent = override.idempotent
-            if override.side_effect is not None:
-                call.destructive = override.side_effect
         window = watch.window
         with watch.lock:
             agent = self.series
             in_turn = self._tools.get(tool) or self._tool(tool)
             series = in_turn.series
+            if in_turn.override is not None:
+                _apply(in_turn.override, call)
             if now > self.last_active:
                 self.last_active = now
             self.tool_calls += 1
@@ -326,7 +320,7 @@ class TurnState:
         series = self.watch.tool_series(self.series, tool, self.agent)
         in_turn = self._tools.get(series.label)
         if in_turn is None:
-            in_turn = self._tools[series.label] = _ToolInTurn(series)
+            in_turn = self._tools[series.label] = _ToolInTurn(series, self.watch.override(tool))
         return in_turn
 
     def _judge(self, call: ToolCall, in_turn: _ToolInTurn, started: float) -> Verdict | None:
@@ -503,6 +497,18 @@ class TurnState:
             meter.histogram("agent_turn_duration_seconds", agent).observe(self.elapsed_seconds, exemplar)
             if self._priced_calls:
                 meter.histogram("agent_turn_spend_usd", agent).observe(self.spent_usd, exemplar)
+
+
+def _apply(override: ToolOverride, call: ToolCall) -> None:
+    """What the settings say about a tool wins over what its source said."""
+    if override.read_only is not None:
+        call.read_only = override.read_only
+    if override.polling is not None:
+        call.polling = override.polling
+    if override.idempotent is not None:
+        call.idempotent = override.idempotent
+    if override.side_effect is not None:
+        call.destructive = override.side_effect
 
 
 def explain(verdict: Verdict) -> str:

@@ -27,6 +27,10 @@ class ExpiringMax:
     def put(self, value: float, expires: float) -> None:
         """Let ``value`` count until ``expires``."""
         expiries, values = self._expiries, self._values
+        if len(values) == 1 and value >= values[0] and expires >= expiries[0]:  # one turn counting up
+            values[0] = value
+            expiries[0] = expires
+            return
         if expiries and expires < expiries[-1]:
             self._insert(value, expires)
             return
@@ -104,6 +108,11 @@ class CallTimes:
         if expired:
             del latest[:expired], counts[:expired]
 
+    @property
+    def only_bucket(self) -> tuple[int, float] | None:
+        """(calls, time of the latest) while all of them are in one bucket."""
+        return (self._counts[0], self._latest[0]) if len(self._counts) == 1 else None
+
     def tails(self, window: float) -> Iterator[tuple[int, float]]:
         """(how many calls started since, when that stops being so), newest first."""
         total = 0
@@ -114,5 +123,9 @@ class CallTimes:
 
 def put_tails(series: ExpiringMax, times: CallTimes, window: float) -> None:
     """Let ``series`` know how many of these calls are in the window, now and as it slides."""
+    only = times.only_bucket
+    if only is not None:
+        series.put(only[0], only[1] + window)
+        return
     for total, expires in times.tails(window):
         series.put(total, expires)

@@ -108,7 +108,7 @@ def _open(path: Path) -> IO[bytes]:
     with path.open("rb") as stream:
         magic = stream.read(6)
     if magic.startswith(_GZIP):
-        return cast(IO[bytes], gzip.open(path, "rb"))
+        return cast("IO[bytes]", gzip.open(path, "rb"))
     if magic.startswith(_XZ):
         return lzma.open(path, "rb")
     return path.open("rb")
