@@ -114,7 +114,7 @@ class Account:
         chain: list[Account] = [self]
         for account in above:
             chain.extend(one for one in account._chain if one not in chain)
-        self._chain = tuple(chain)
+        self._chain: tuple[Account, ...] = tuple(chain)
         self.iterations = 0
         self.tool_calls = 0
         self.nano_usd = 0

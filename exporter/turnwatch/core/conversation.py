@@ -21,7 +21,17 @@ class ConversationState:
         account: What its guarded turns have used of the conversation's limits.
     """
 
-    __slots__ = ("account", "conversation_id", "engine", "keys", "last_active", "model_calls", "spend_usd", "tokens", "turns")
+    __slots__ = (
+        "account",
+        "conversation_id",
+        "engine",
+        "keys",
+        "last_active",
+        "model_calls",
+        "spend_usd",
+        "tokens",
+        "turns",
+    )
 
     def __init__(self, conversation_id: str, engine: Engine, key_bound: int) -> None:
         self.conversation_id = conversation_id

@@ -45,6 +45,11 @@ def is_polling(call: ToolCall) -> bool:
 
 _SLEEPS: Final = re.compile(r"\bsleep\s*\(?\s*\d")
 _WAITS: Final = "waits"
+def runs_code(tool: str) -> bool:
+    """Whether a tool by its name runs commands or code, whose text tells only some of what it changes."""
+    return _by_name(tool) is _RUNS_CODE
+
+
 _CHANGES: Final = "changes"
 _READS: Final = "reads"
 _RUNS_CODE: Final = "runs code"
@@ -60,7 +65,8 @@ _CHANGE_WORDS: Final = frozenset(
     "write edit create update delete remove insert append replace patch apply save store put post set add move mv "
     "rename cp copy mkdir rm touch upload send submit book cancel order buy purchase pay refund transfer commit push "
     "merge install uninstall deploy publish modify change drop truncate restart start stop kill enable disable assign "
-    "close reopen approve reject schedule register upsert exchange return undo redo format chmod chown sed".split()
+    "close reopen approve reject schedule register upsert exchange return undo redo format chmod chown sed "
+    "charge debit withdraw deposit".split()
 )
 _WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
 _CODE_WORDS: Final = frozenset(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Response = Literal["observe", "nudge", "stop", "page"]
 GoalVerdict = Literal["met", "missed", "unknown"]
-Judge = Callable[[Any], bool | GoalVerdict | None | Awaitable[bool | GoalVerdict | None]]
+Judge = Callable[[Any], bool | GoalVerdict | Awaitable[bool | GoalVerdict | None] | None]
 
 
 @dataclass(frozen=True, slots=True)

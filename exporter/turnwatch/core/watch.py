@@ -73,6 +73,7 @@ class Watch:
             for tool, override in self.settings.tools.overrides.items()
             if override.volatile_keys
         }
+        self.faults = 0
         self._last_error_log = 0.0
         self._unlogged_errors = 0
 
@@ -226,6 +227,7 @@ class Watch:
     def internal_error(self, where: str) -> None:
         """Count an error that was kept from the agent; log it once a minute at most. Never raises."""
         try:
+            self.faults += 1
             self._unlogged_errors += 1
             now = time.monotonic()
             if now - self._last_error_log >= 60.0 or not self._last_error_log:

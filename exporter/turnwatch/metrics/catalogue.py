@@ -75,6 +75,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     ),
     Metric("agent_guard_stops_total", "counter", "Turns stopped by a guard.", ("agent", "stop_reason")),
     Metric(
+        "agent_guard_shadow_stops_total",
+        "counter",
+        "Turns that on_loop: stop would have stopped, where on_loop is observe.",
+        ("agent", "stop_reason"),
+    ),
+    Metric(
         "agent_tokens_total",
         "counter",
         "Tokens by type. Cache reads and writes are part of input, reasoning is part of output.",
