@@ -27,7 +27,7 @@ def changes_state(call: ToolCall) -> bool | None:
         return _by_command(command) if command is not None else None
     if guess is _BY_ARGUMENT:
         return _by_subcommand(call.args)
-    if guess is _WAITS:
+    if guess is _WAITS or guess is _TALKS:
         return False
     return guess is _CHANGES if guess is not None else (True if call.read_only is False else None)
 
@@ -43,6 +43,12 @@ def is_polling(call: ToolCall) -> bool:
     return command is not None and _SLEEPS.search(command) is not None
 
 
+def is_talk(tool: str) -> bool:
+    """Whether a tool by its name only takes note of what the agent says: its result is the same by design."""
+    return _by_name(tool) is _TALKS
+
+
+_TALKS: Final = "talks"
 _SLEEPS: Final = re.compile(r"\bsleep\s*\(?\s*\d")
 _WAITS: Final = "waits"
 def runs_code(tool: str) -> bool:
@@ -57,7 +63,7 @@ _BY_ARGUMENT: Final = "by argument"
 
 _READ_WORDS: Final = frozenset(
     "get list ls read view show find search grep glob query lookup look fetch retrieve describe inspect check status "
-    "count head tail cat open scroll goto ask explain summarize summarise calculate calc compute think plan reason "
+    "count head tail cat open scroll goto ask explain summarize summarise calculate calc compute "
     "validate verify preview diff compare history browse screenshot download peek stat tree which recall rag select "
     "info help is has exists watch monitor ping analyze analyse estimate".split()
 )
@@ -67,6 +73,9 @@ _CHANGE_WORDS: Final = frozenset(
     "merge install uninstall deploy publish modify change drop truncate restart start stop kill enable disable assign "
     "close reopen approve reject schedule register upsert exchange return undo redo format chmod chown sed "
     "charge debit withdraw deposit".split()
+)
+_TALK_WORDS: Final = frozenset(
+    "think thinking thought plan planning reason reflect note log print echo say speak comment".split()
 )
 _WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
 _CODE_WORDS: Final = frozenset(
@@ -88,6 +97,8 @@ def _by_name(tool: str) -> str | None:
     if any(word in _WAIT_WORDS for word in words):
         return _WAITS
     first = words[0]
+    if first in _TALK_WORDS:
+        return _TALKS
     if first in _CODE_WORDS and not (len(words) > 1 and words[-1] in ("tests", "test", "lint", "linter", "checks")):
         return _RUNS_CODE
     for word in words:
@@ -111,6 +122,13 @@ def _command(args: object) -> str | None:
                 return " ".join(str(part) for part in value)
         return None
     return args if isinstance(args, str) else None
+
+
+def has_free_text(args: object) -> bool:
+    """Whether an argument is text of several words: something that can be said in other words."""
+    if type(args) is dict:
+        return any(isinstance(value, str) and " " in value.strip() for value in args.values())
+    return isinstance(args, str) and " " in args.strip()
 
 
 def _by_subcommand(args: object) -> bool | None:

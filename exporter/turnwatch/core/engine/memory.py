@@ -10,6 +10,8 @@ from turnwatch.core.evidence import Digest, Evidence, same_page
 # An answer that keeps changing fills a call's table; only the recent answers can come round again.
 _MAX_ANSWERS: Final = 16
 _MAX_NUMBERS: Final = 16
+# Twice the longest cycle: what comes round less often than that may be a stream that happens to repeat.
+_MAX_RESULTS: Final = 24
 
 
 class Answer:
@@ -17,17 +19,18 @@ class Answer:
 
     Attributes:
         rounds: In how many rounds it was seen.
-        numbers: The numbers of its calls; the first and the latest ones when there are many.
+        numbers: The numbers of its calls (bounded).
         last_round, previous_round: When it was last seen, and the time before.
         novel_at_first: How much news there had been when it was first seen.
         nearly: Whether some of its results were only nearly the same (by simhash).
-        wait, paced: How long the agent waited before asking again, and whether every wait was a polling one.
+        asked_at, wait: When the agent last had its answer, and how long it then waited before asking again.
+        paced: Whether it has waited longer each time, as polling does.
         busy: Rounds that came sooner than polling should.
     """
 
     __slots__ = (
+        "asked_at",
         "busy",
-        "last_ended",
         "last_round",
         "nearly",
         "novel_at_first",
@@ -47,7 +50,7 @@ class Answer:
         self.novel_at_first = novel
         self.nearly = False
         self.simhash: int | None = None
-        self.last_ended: float | None = None
+        self.asked_at: float | None = None
         self.wait: float | None = None
         self.paced = True
         self.busy = 1
@@ -68,9 +71,12 @@ class Question:
 
     Attributes:
         calls: How often it was asked in this turn.
-        epoch: The state epoch to which the rest belongs.
-        exact: Digest of its latest result.
-        failures: Rounds in which it failed, one after the other, nothing having worked between them.
+        in_round: How often it was asked in the present round.
+        epoch: The state epoch to which the answers belong.
+        exact: Digest of its latest result; None before the first, and when that is not known.
+        answers: Its answers in this epoch, by exact or normalised digest.
+        failures: How often in a row it failed, nothing at all having worked between.
+        futile: How often in a row it failed with the same text, whatever was changed between.
         weak: How often in a row only digits of its result changed.
     """
 
@@ -83,26 +89,41 @@ class Question:
         "failure_numbers",
         "failure_round",
         "failures",
+        "futile",
+        "futile_error",
+        "futile_numbers",
         "in_round",
         "latest",
         "round",
+        "round_numbers",
         "weak",
         "weak_numbers",
         "worked_before",
     )
 
-    def __init__(self, epoch: int, round_: int) -> None:
+    def __init__(self, epoch: int) -> None:
         self.calls = 0
-        self.round = round_
+        self.round = -1
         self.in_round = 0
         self.exact: Digest | None = None
-        self.digitless: Digest | None = None
-        self.worked_before = -1
-        self.weak = 0
-        self.weak_numbers: list[int] = []
+        self.epoch = epoch
         self.answers: dict[Digest, Answer] = {}
         self.latest: Answer | None = None
-        self.start_epoch(epoch)
+        self.failures = 0
+        self.futile = 0
+        self.weak = 0
+
+    def ask(self, number: int, round_: int) -> None:
+        """Note that it is asked once more."""
+        self.calls += 1
+        if self.round != round_:
+            self.round = round_
+            self.in_round = 1
+            self.round_numbers: list[int] | tuple[int, ...] = (number,)
+            return
+        self.in_round += 1
+        numbers = self.round_numbers = list(self.round_numbers)
+        add_number(numbers, number)
 
     def start_epoch(self, epoch: int) -> None:
         """Forget the answers: state has changed since."""
@@ -110,34 +131,66 @@ class Question:
         self.answers.clear()
         self.latest = None
         self.failures = 0
-        self.failure_round = -1
-        self.failure_numbers: list[int] = []
+        self.weak = 0
 
-
-    def answer(self, result: Evidence, number: int, round_: int, novel: int) -> tuple[Answer, bool]:
-        """The answer that this result is, and whether it was there before."""
+    def answer(self, result: Evidence, number: int, round_: int, novel: int) -> Answer:
+        """The answer that this result is: one that was there before, or a new one."""
         answers = self.answers
         found = answers.get(result.exact)
-        if found is not None:
-            self.latest = found
-            return found, True
-        if self.exact is None:
-            self.latest = answers[result.exact] = Answer(number, round_, novel)
-            return self.latest, False
-        # Only now is it worth the time to see whether the difference matters.
-        found = answers.get(result.normal)
-        if found is None and self.latest is not None and same_page(self.latest.simhash, result.simhash):
-            found = self.latest
-            found.nearly = True
-        known = found is not None
-        if found is None:
-            found = Answer(number, round_, novel)
-            found.simhash = result.simhash
-        if len(answers) >= _MAX_ANSWERS:
-            del answers[next(iter(answers))]
-        answers[result.normal] = found
+        if found is None and self.exact is None:
+            # What costs time (is the difference one that matters?) waits until the call is made again.
+            found = answers[result.exact] = Answer(number, round_, novel)
+        elif found is None:
+            found = answers.get(result.normal)
+            if found is None and self.latest is not None and same_page(self.latest.simhash, result.simhash):
+                found = self.latest
+                found.nearly = True
+            if found is None:
+                found = Answer(number, round_, novel)
+                found.simhash = result.simhash
+            if len(answers) >= _MAX_ANSWERS:
+                del answers[next(iter(answers))]
+            answers[result.normal] = found
         self.latest = found
-        return found, known
+        return found
+
+    def fail(self, number: int, round_: int, worked: int) -> int:
+        """Note a failure; how often in a row it failed, ``worked`` calls having worked so far in the turn."""
+        if not self.failures or self.worked_before != worked:
+            self.worked_before = worked
+            self.failures = 0
+            self.failure_round = -1
+            self.failure_numbers: list[int] = []
+        if self.failure_round != round_:
+            self.failure_round = round_
+            self.failures += 1
+        add_number(self.failure_numbers, number)
+        return self.failures
+
+    def fail_alike(self, error: Evidence, number: int) -> int:
+        """Note a failure; how often in a row it was this one."""
+        if not self.futile or self.futile_error != error.normal:
+            self.futile = 0
+            self.futile_error: Digest = error.normal
+            self.futile_numbers: list[int] = []
+        if self.in_round == 1:
+            self.futile += 1
+        add_number(self.futile_numbers, number)
+        return self.futile
+
+    def change_digits(self, digitless: Digest | None, number: int) -> int:
+        """Note another result; how often in a row only its digits changed."""
+        if digitless is None:
+            self.weak = 0
+        elif not self.weak or self.digitless != digitless:
+            # The result before this one was not looked at; it may well have been the first of them.
+            self.weak = 2 if self.calls == 2 else 1
+            self.digitless: Digest = digitless
+            self.weak_numbers: list[int] = [number]
+        else:
+            self.weak += 1
+            add_number(self.weak_numbers, number)
+        return self.weak
 
 
 class Memory:
@@ -151,14 +204,14 @@ class Memory:
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
-        self._once: OrderedDict[object, Question] = OrderedDict()
-        self._repeated: OrderedDict[object, Question] = OrderedDict()
+        self._once: OrderedDict[int, Question] = OrderedDict()
+        self._repeated: OrderedDict[int, Question] = OrderedDict()
         self.dropped = 0
 
     def __len__(self) -> int:
         return len(self._once) + len(self._repeated)
 
-    def ask(self, key: object, epoch: int, round_: int) -> Question:
+    def question(self, key: int, epoch: int) -> Question:
         """The question with this key, made when it is new."""
         question = self._repeated.get(key)
         if question is not None:
@@ -166,8 +219,8 @@ class Memory:
         else:
             question = self._once.pop(key, None)
             if question is None:
-                question = self._once[key] = Question(epoch, round_)
-                if len(self) > self._bound:
+                question = self._once[key] = Question(epoch)
+                if len(self._once) + len(self._repeated) > self._bound:
                     self._drop()
                 return question
             self._repeated[key] = question
@@ -179,6 +232,29 @@ class Memory:
         self.dropped += 1
         # The newest singleton is the question being asked: it stays.
         (self._once if len(self._once) > 1 else self._repeated).popitem(last=False)
+
+
+class Results:
+    """The latest different results, whatever was asked."""
+
+    __slots__ = ("_seen",)
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[Digest, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def is_news(self, digest: Digest) -> bool:
+        """Whether this result was not seen lately; it is from now on."""
+        seen = self._seen
+        if digest in seen:
+            seen.move_to_end(digest)
+            return False
+        seen[digest] = None
+        if len(seen) > _MAX_RESULTS:
+            seen.popitem(last=False)
+        return True
 
 
 def add_number(numbers: list[int], number: int) -> None:

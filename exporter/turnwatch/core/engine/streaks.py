@@ -12,22 +12,23 @@ class Streak:
     Attributes:
         rounds: Its length.
         numbers: The numbers of its calls (bounded).
+        novel_at_first: How much news there had been when it began.
     """
 
-    __slots__ = ("_round", "numbers", "rounds")
+    __slots__ = ("_round", "novel_at_first", "numbers", "rounds")
 
     def __init__(self) -> None:
         self.rounds = 0
+        self.novel_at_first = 0
         self.numbers: list[int] = []
         self._round = -1
 
-    def add(self, number: int, round_: int) -> int:
-        """Add a call; the length in rounds."""
+    def add(self, number: int, round_: int) -> None:
+        """Add a call."""
         add_number(self.numbers, number)
         if round_ != self._round:
             self._round = round_
             self.rounds += 1
-        return self.rounds
 
     def end(self) -> None:
         """Start again at nothing."""
@@ -38,7 +39,13 @@ class Streak:
 
 
 class ToolStreaks:
-    """What the different calls of one tool have in common."""
+    """What the calls of one tool have in common since there was news.
+
+    Attributes:
+        exact: Digest of its latest result.
+        empty: Calls that found nothing.
+        same: Differently worded calls with one result.
+    """
 
     __slots__ = ("empty", "exact", "same")
 
@@ -49,7 +56,11 @@ class ToolStreaks:
 
 
 class ErrorStreak(Streak):
-    """Errors without news between them, most of them of nearly the same text."""
+    """Errors without news between them, most of them of nearly the same text.
+
+    Attributes:
+        rounds: By how many rounds that text leads over others.
+    """
 
     __slots__ = ("_digitless", "_normal", "_simhash")
 
@@ -59,18 +70,23 @@ class ErrorStreak(Streak):
         self._digitless: Digest | None = None
         self._simhash: int | None = None
 
-    def add_error(self, error: Evidence, number: int, round_: int) -> int:
-        """Add an error; by how many rounds its kind leads over others."""
-        same = self.rounds > 0 and (
+    def add_error(self, error: Evidence, number: int, round_: int) -> None:
+        """Add an error."""
+        if self.rounds and not self._is_like(error):
+            if round_ == self._round:
+                return
+            # One error of another kind does not make the rest a different story.
+            self.rounds -= 1
+            self._round = round_
+            if self.rounds:
+                return
+            self.end()
+        self._normal, self._digitless, self._simhash = error.normal, error.digitless, error.simhash
+        self.add(number, round_)
+
+    def _is_like(self, error: Evidence) -> bool:
+        return (
             error.normal == self._normal
             or (error.digitless is not None and error.digitless == self._digitless)
             or same_page(error.simhash, self._simhash)
         )
-        if not same and self.rounds > 1:
-            # One error of another kind does not make the rest a different story.
-            self.rounds -= 1
-            return self.rounds
-        if not same:
-            self.end()
-        self._normal, self._digitless, self._simhash = error.normal, error.digitless, error.simhash
-        return self.add(number, round_)

@@ -1,0 +1,67 @@
+"""Does it keep failing?"""
+
+from __future__ import annotations
+
+from turnwatch.core.engine.finding import Finding, severity
+from turnwatch.core.engine.memory import Answer, Question
+from turnwatch.core.engine.streaks import ErrorStreak, Streak
+from turnwatch.core.engine.thresholds import Thresholds
+
+
+def unknown_tools(streak: Streak, t: Thresholds) -> Finding | None:
+    """Calls of tools that do not exist, in a row."""
+    found = severity(streak.rounds, t.unknown_tool_warn, t.unknown_tool_stuck)
+    return found and Finding(
+        "unknown_tool",
+        found,
+        streak.numbers,
+        f"{streak.rounds} calls in a row named a tool that does not exist.",
+        "the error: there is no such tool",
+        "a call of a tool that exists",
+    )
+
+
+def same_call_fails(
+    tool: str, question: Question, answer: Answer, standing_still: bool, t: Thresholds
+) -> Finding | None:
+    """The same call fails: with the same text and hardly any news between, or with any and nothing working between.
+
+    The second is the rule of OpenHands' stuck detector.
+    """
+    same_text = answer.rounds - (t.nearly if answer.nearly else 0) if standing_still else 0
+    failures = max(same_text, question.failures)
+    found = severity(failures, t.error_warn, t.error_stuck)
+    return found and Finding(
+        "error_stall",
+        found,
+        answer.numbers if same_text >= question.failures else question.failure_numbers,
+        f"{tool} failed {failures} times with the same arguments.",
+        "the tool, its arguments, and that it failed",
+        "other arguments, a change of state before trying again, or a success",
+    )
+
+
+def futile(tool: str, question: Question, t: Thresholds) -> Finding | None:
+    """The same call fails with the same text whatever is changed between."""
+    found = severity(question.futile, t.futile_warn, t.futile_stuck)
+    return found and Finding(
+        "error_stall",
+        found,
+        question.futile_numbers,
+        f"{tool} failed {question.futile} times in a row with the same error, whatever was changed between.",
+        "the tool, its arguments and its error",
+        "a success, or an error with another text",
+    )
+
+
+def similar_errors(streak: ErrorStreak, t: Thresholds) -> Finding | None:
+    """Errors of nearly the same text, whatever is called."""
+    found = severity(streak.rounds, t.similar_errors_warn, t.similar_errors_stuck)
+    return found and Finding(
+        "error_stall",
+        found,
+        streak.numbers,
+        f"{streak.rounds} calls failed with nearly the same error, whatever was called.",
+        "the text of the error",
+        "a result that is new, or errors of another kind",
+    )

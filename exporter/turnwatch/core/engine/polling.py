@@ -1,0 +1,49 @@
+"""Is it waiting for something, and does it wait well?"""
+
+from __future__ import annotations
+
+from turnwatch.core.engine.finding import Finding, severity
+from turnwatch.core.engine.memory import Answer
+from turnwatch.core.engine.thresholds import Thresholds
+from turnwatch.core.events import ToolCall
+
+
+def note_pace(call: ToolCall, answer: Answer, polling: bool, new_round: bool, t: Thresholds) -> None:
+    """Note when this call was made, and whether it waited as polling does: longer than before, or long.
+
+    A declared poll may do its waiting inside the call, so its pace is from start to start. Other calls are
+    paced by what the agent itself waits: a slow tool is not patience.
+    """
+    start = call.started if call.started is not None else call.ended
+    end = call.ended if call.ended is not None else call.started
+    before, answer.asked_at = answer.asked_at, start if polling else end
+    if not new_round:
+        return
+    if start is None or before is None:
+        answer.busy += 1
+        answer.paced = False
+        return
+    wait = max(0.0, start - before)
+    shorter, answer.wait = answer.wait, wait
+    if wait >= t.poll_patient_seconds:
+        return
+    grown = wait >= t.poll_shortest_seconds and (shorter is None or wait >= shorter * t.poll_growth)
+    if not grown or shorter is None:
+        answer.busy += 1
+    if not grown:
+        answer.paced = False
+
+
+def polled(tool: str, answer: Answer, t: Thresholds) -> Finding | None:
+    """A poll that does not back off, or goes on for very long."""
+    found = severity(answer.busy, t.poll_warn, t.poll_stuck)
+    if found != "stuck":
+        found = severity(answer.rounds, t.poll_cap_warn, t.poll_cap_stuck) or found
+    return found and Finding(
+        "stale_repeat",
+        found,
+        answer.numbers,
+        f"{tool} was polled {answer.rounds} times without a change, {answer.busy} of them without a longer wait.",
+        "the answer to the poll",
+        "a different answer, or a longer wait before each poll",
+    )
