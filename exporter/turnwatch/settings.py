@@ -190,6 +190,9 @@ class Service(_Section):
         forward_timeout_s: How long the next receiver may take to answer.
         forward_give_up_s: How long passing on one body is tried.
         drain_timeout_s: How long, after SIGTERM, passing on what waits may take.
+        turn_grace_s: How long a turn stays open after its agent's span ended, for spans that come late.
+        turn_settle_s: How long calls wait for the span above them before they count towards their trace.
+        turn_idle_s: How long a turn without news stays open when nothing says that it ended.
     """
 
     token: str | None = Field(default=None, repr=False, min_length=1)
@@ -206,6 +209,9 @@ class Service(_Section):
     forward_timeout_s: float = Field(default=10.0, gt=0)
     forward_give_up_s: float = Field(default=300.0, gt=0)
     drain_timeout_s: float = Field(default=20.0, ge=0)
+    turn_grace_s: float = Field(default=10.0, ge=0)
+    turn_settle_s: float = Field(default=30.0, ge=0)
+    turn_idle_s: float = Field(default=1_800.0, gt=0)
 
 
 class Settings(_Section):

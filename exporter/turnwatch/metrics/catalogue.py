@@ -173,6 +173,27 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     ),
     Metric("turnwatch_spans_total", "counter", "Spans read, by outcome.", ("outcome",)),
     Metric("turnwatch_turns_evicted_total", "counter", "Turns dropped before they ended, by reason.", ("reason",)),
+    Metric(
+        "turnwatch_requests_total",
+        "counter",
+        "Export requests that the service received, by signal and what became of them.",
+        ("signal", "outcome"),
+    ),
+    Metric(
+        "turnwatch_forwarded_total",
+        "counter",
+        "Spans and log records passed on by the service; for metrics, requests.",
+        ("signal",),
+    ),
+    Metric(
+        "turnwatch_forward_dropped_total",
+        "counter",
+        "Spans and log records that were accepted but not passed on, by reason; for metrics, requests.",
+        ("signal", "reason"),
+    ),
+    Metric(
+        "turnwatch_forward_retries_total", "counter", "Attempts to pass a request on that failed and are made again.", ()
+    ),
 )
 
 BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in CATALOGUE}
