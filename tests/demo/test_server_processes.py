@@ -3,6 +3,7 @@
 import json
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,30 @@ def test_a_server_that_ends_at_once_is_an_error_with_the_end_of_its_log(tmp_path
         running("broken", lambda address: ["sh", "-c", "echo no such rule; exit 1"], tmp_path),
     ):
         pass
+
+
+def test_a_server_that_is_not_ready_in_time_is_an_error_and_is_stopped(tmp_path, monkeypatch):
+    monkeypatch.setattr("turnwatch.demo.process._START_SECONDS", 0.2)
+    with (
+        pytest.raises(ServerFailedError, match="silent did not start"),
+        running("silent", lambda address: ["sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 60"], tmp_path),
+    ):
+        pass
+    assert not Path("/proc", (tmp_path / "pid").read_text().strip()).exists()
+
+
+def test_a_server_that_will_not_end_is_killed(always_ready, monkeypatch):
+    monkeypatch.setattr("turnwatch.demo.process._STOP_SECONDS", 0.2)
+    stubborn = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); from runpy import run_module; "
+    serve = "run_module('http.server', run_name='__main__')"
+    with running(
+        "stubborn",
+        lambda address: [sys.executable, "-c", stubborn + serve, "--bind", *address.split(":")],
+        always_ready,
+    ) as url:
+        assert loopback.get(f"{url}/-/ready")
+    with pytest.raises(OSError, match="refused"):
+        loopback.get(url)
 
 
 def test_rules_that_prometheus_refuses_are_named(tmp_path):

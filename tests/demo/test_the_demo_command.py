@@ -53,18 +53,35 @@ def test_the_third_identical_call_pages_within_the_promised_time(demo):
     assert list(demo.folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
-def test_kept_servers_answer_until_they_are_told_to_end(demo, ending):
+def test_kept_servers_answer_until_they_are_told_to_end(demo):
     ran = demo.start("--keep", "--json")
     told = read_json_object(ran.stdout)
     for address in told["addresses"].values():
         with urllib.request.urlopen(address, timeout=5) as answer:
             assert answer.status == 200
-    ran.send_signal(ending)
+    ran.send_signal(signal.SIGTERM)
     _, errors = ran.communicate(timeout=30)
     assert ran.returncode == 0, errors
     assert demo.left_running() == []
     assert list(demo.folder.iterdir()) == []
+
+
+def test_it_tells_people_what_came_and_where_what_is_kept_can_be_seen(demo):
+    ran = demo.start("--keep")
+    told = []
+    while not (told and told[-1].startswith("alertmanager  http://127.0.0.1:")):
+        told.append(ran.stdout.readline())
+        assert told[-1], told
+    ran.send_signal(signal.SIGINT)
+    _, errors = ran.communicate(timeout=30)
+    assert ran.returncode == 0, errors
+    output = " ".join("".join(told).split())
+    assert "received AgentDuplicateToolCalls, critical" in output
+    assert "runbook_url https://" in output
+    assert "after the third identical call" in output
+    assert "until morning: " in output
+    assert "Still running, until Ctrl-C:" in output
+    assert demo.left_running() == []
 
 
 def test_an_early_ctrl_c_leaves_nothing_running(demo):

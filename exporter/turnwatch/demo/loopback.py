@@ -29,11 +29,6 @@ def get_json(url: str) -> Any:
     return json.loads(get(url))
 
 
-def post(url: str) -> None:
-    """Send an empty POST to ``url``. Raises what ``get`` raises."""
-    _direct.open(urllib.request.Request(url, method="POST"), timeout=5.0).close()
-
-
 def wait_until(holds: Callable[[], bool], what: str, *, timeout_seconds: float, poll_seconds: float = 0.05) -> None:
     """Return as soon as ``holds()`` is true; an OSError from it means not yet.
 
