@@ -2,17 +2,17 @@
 // `dashboard` is a dashboard's uid; the alert's own labels become the dashboard's variables.
 function(config, alert) {
   local labels = alert.labelsOfSeries,
-  local variables = std.join('&', ['var-%s={{ $labels.%s | urlquery }}' % [label, label] for label in labels]),
+  local variables = std.join('&', ['var-' + label + '={{ $labels.' + label + ' | urlquery }}' for label in labels]),
 
   alert: alert.alert,
-  expr: std.rstripChars(alert.expr, "\n"),
+  expr: alert.expr,
   [if std.objectHas(alert, 'pendingFor') then 'for']: alert.pendingFor,
   keep_firing_for: config.keepFiringFor,
   labels: { severity: alert.severity },
   annotations: {
     summary: alert.summary,
-    description: std.rstripChars(alert.description, "\n"),
-    runbook_url: '%s/%s.md' % [config.runbookBaseUrl, alert.alert],
-    dashboard_url: '%s/%s%s' % [config.dashboardBaseUrl, alert.dashboard, if labels == [] then '' else '?' + variables],
+    description: alert.description,
+    runbook_url: config.runbookBaseUrl + '/' + alert.alert + '.md',
+    dashboard_url: config.dashboardBaseUrl + '/' + alert.dashboard + (if labels == [] then '' else '?' + variables),
   },
 }

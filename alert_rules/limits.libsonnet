@@ -2,6 +2,9 @@
 function(config, q)
   local severities = ['critical', 'warning'];
   local ofAgent = ['agent'];
+  local aTurn = 'A turn of agent {{ $labels.agent }}, still open or ended in the last ' + config.window + ',';
+  local limit(key, severity, unit='') =
+    'limit ' + q.number(config.thresholds[key][severity]) + unit + ' unless set for this agent';
 
   local iterationsHigh(severity) = {
     alert: 'AgentIterationsHigh',
@@ -19,9 +22,9 @@ function(config, q)
     labelsOfSeries: ofAgent,
     dashboard: 'turnwatch-overview',
     summary: 'A turn of an agent takes far more model calls than it should.',
-    description: |||
-      A turn of agent {{ $labels.agent }}, still open or ended in the last %s, went past its limit of model calls (reads {{ $value | humanize }}; limit %s unless set for this agent).
-    ||| % [config.window, config.thresholds.iterations[severity]],
+    description:
+      aTurn + ' went past its limit of model calls (reads {{ $value | humanize }}; '
+      + limit('iterations', severity) + ').',
   };
 
   local turnSpendHigh(severity) = {
@@ -31,9 +34,9 @@ function(config, q)
     labelsOfSeries: ofAgent,
     dashboard: 'turnwatch-overview',
     summary: 'A single turn of an agent has cost too much.',
-    description: |||
-      A turn of agent {{ $labels.agent }}, still open or ended in the last %s, has cost {{ printf "%%.2f" $value }} USD, sub-agents included (limit %s USD unless set for this agent).
-    ||| % [config.window, config.thresholds.turnSpendUsd[severity]],
+    description:
+      aTurn + ' has cost {{ printf "%.2f" $value }} USD, sub-agents included ('
+      + limit('turnSpendUsd', severity, ' USD') + ').',
   };
 
   [iterationsHigh(severity) for severity in severities]

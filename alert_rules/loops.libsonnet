@@ -9,7 +9,7 @@ function(config, q)
     q.rose('agent_duplicate_tool_calls_total', ofTool, q.withoutPolling),
   ]);
 
-  local repeated(result) = q.group(q.rose('agent_repeat_results_total', ofTool, ['result="%s"' % result] + q.withoutPolling));
+  local repeated(result) = q.group(q.rose('agent_repeat_results_total', ofTool, ['result="' + result + '"'] + q.withoutPolling));
 
   // Stale by the gauge, or by the counters where the gauges saw too little. They did see enough, and say no, when the
   // identical calls were past their threshold (then the stale ones would have been too), or when the stale ones were
@@ -22,13 +22,13 @@ function(config, q)
       'and ' + repeated('same'),
       'unless ' + repeated('changed'),
       'unless ' + q.group(q.above('agent_turn_identical_calls_max', ofTool, 'identicalCalls', ofTools=true, hold=true)),
-      'unless %s == 1' % q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling),
+      'unless ' + q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling) + ' == 1',
     ])),
   ]);
 
   local known = q.group(q.anyOf([
     q.rose('agent_repeat_results_total', ofTool, ['result=~"same|changed"'] + q.withoutPolling),
-    '%s > 1' % q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling),
+    q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling) + ' > 1',
   ]));
 
   local otherwise = q.group(duplicates) + '\nunless ' + q.group(stale);
@@ -42,14 +42,16 @@ function(config, q)
     labelsOfSeries: ofTool,
     dashboard: 'turnwatch-overview',
     summary: 'An agent repeats an identical tool call within one turn.',
-    description: |||
-      Agent {{ $labels.agent }} keeps calling {{ $labels.tool }} with identical arguments within one turn: {{ printf "%%.0f" $value }} such calls in the last %s. %s
-    ||| % [config.window, what],
+    description:
+      'Agent {{ $labels.agent }} keeps calling {{ $labels.tool }} with identical arguments within one turn: '
+      + '{{ printf "%.0f" $value }} such calls in the last ' + config.window + '. ' + what,
   };
   local sameResult = 'The result is the same every time and nothing changed in between.';
   local otherResult = 'The results differ, or are not known.';
 
   local conversationRunaway(severity) = {
+    local limit(key) = q.number(config.thresholds[key][severity]),
+
     alert: 'AgentConversationRunaway',
     severity: severity,
     expr: q.anyOf([
@@ -60,12 +62,10 @@ function(config, q)
     labelsOfSeries: ['agent'],
     dashboard: 'turnwatch-overview',
     summary: 'One conversation of an agent has grown far past what a person would have.',
-    description: |||
-      A conversation with agent {{ $labels.agent }} is past %s model calls, %s USD or %s identical tool calls over its turns (the first of these to be passed reads {{ $value | humanize }}). Each turn may look healthy by itself.
-    ||| % [
-      config.thresholds[key][severity]
-      for key in ['conversationModelCalls', 'conversationSpendUsd', 'conversationIdenticalCalls']
-    ],
+    description:
+      'A conversation with agent {{ $labels.agent }} is past ' + limit('conversationModelCalls') + ' model calls, '
+      + limit('conversationSpendUsd') + ' USD or ' + limit('conversationIdenticalCalls') + ' identical tool calls over its '
+      + 'turns (the first of these to be passed reads {{ $value | humanize }}). Each turn may look healthy by itself.',
   };
 
   (

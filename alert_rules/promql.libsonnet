@@ -1,4 +1,4 @@
-// PromQL that every rule is put together from.
+// PromQL that every rule is put together from. Strings are added, not formatted: `%` takes the Jsonnet interpreter 17 ms.
 local seconds(duration) =
   local unit = { s: 1, m: 60, h: 3600, d: 86400, w: 604800 };
   std.parseInt(std.substr(duration, 0, std.length(duration) - 1)) * unit[duration[std.length(duration) - 1]];
@@ -9,37 +9,43 @@ local quoted(names) =
     if std.setMember(char, special) then '\\' + char else char
     for char in std.stringChars(name)
   ]);
-  std.escapeStringJson(std.join('|', [escaped(name) for name in names]));
+  // As the only item of an array, a string is printed with its quotes.
+  local printed = std.toString([std.join('|', [escaped(name) for name in names])]);
+  std.substr(printed, 1, std.length(printed) - 2);
 
-local matching(label, names) = if names == [] then [] else ['%s=~%s' % [label, quoted(names)]];
-local otherThan(label, names) = if names == [] then [] else ['%s!~%s' % [label, quoted(names)]];
+// 0.1 would be printed with all its 17 digits.
+local number(value) = if value == std.floor(value) then std.toString(value) else '%g' % value;
+
+local matching(label, names) = if names == [] then [] else [label + '=~' + quoted(names)];
+local otherThan(label, names) = if names == [] then [] else [label + '!~' + quoted(names)];
 
 function(config) {
   local this = self,
 
   seconds: seconds,
+  number: number,
 
   metric(name, matchers=[]):
     local all = [matcher for matcher in [config.selector] + matchers if matcher != ''];
-    if all == [] then name else '%s{%s}' % [name, std.join(', ', all)],
+    if all == [] then name else name + '{' + std.join(', ', all) + '}',
 
   // Largest over replicas. Never sum: one duplicate in each of three pods is not a loop.
-  largest(labels, expr): 'max by (%s) (%s)' % [std.join(', ', config.aggregationLabels + labels), expr],
+  largest(labels, expr): 'max by (' + std.join(', ', config.aggregationLabels + labels) + ') (' + expr + ')',
 
   gauge(name, labels, matchers=[]): this.largest(labels, this.metric(name, matchers)),
 
   // The gauge's largest value within the window.
   held(name, labels, matchers=[]):
-    this.largest(labels, 'max_over_time(%s[%s])' % [this.metric(name, matchers), config.window]),
+    this.largest(labels, 'max_over_time(' + this.metric(name, matchers) + '[' + config.window + '])'),
 
   // A counter that went up within the window. `> 0` is not hurt by the extrapolation of increase(). The second form is
   // for a series that was born at 3: its increase is 0 for ever, but all it counted is younger than its _created.
   rose(name, labels, matchers=[]):
     local counter = this.metric(name, matchers);
     local created = this.metric(std.strReplace(name, '_total', '_created'), matchers);
-    this.largest(labels, 'increase(%s[%s]) > 0' % [counter, config.window])
+    this.largest(labels, 'increase(' + counter + '[' + config.window + ']) > 0')
     + '\nor\n' +
-    this.largest(labels, '%s > 0 and time() - %s < %d' % [counter, created, seconds(config.window)]),
+    this.largest(labels, counter + ' > 0 and time() - ' + created + ' < ' + seconds(config.window)),
 
   anyOf(exprs): std.join('\nor\n', exprs),
 
@@ -96,7 +102,7 @@ function(config) {
 
   // A gauge above its threshold, overrides included.
   above(name, labels, key, severity=null, ofTools=false, hold=false): this.anyOf([
-    '%s > %g' % [(if hold then this.held else this.gauge)(name, labels, scope.matchers), scope.threshold]
+    (if hold then this.held else this.gauge)(name, labels, scope.matchers) + ' > ' + number(scope.threshold)
     for scope in this.scopes(key, severity, ofTools)
   ]),
 }

@@ -28,7 +28,7 @@ function(config) {
         {
           kind: 'number',
           title: 'Worst repetition',
-          description: 'Largest number of identical tool calls within one turn over the last %s. More than %d pages.' % [window, limits.identicalCalls],
+          description: 'Largest number of identical tool calls within one turn over the last ' + window + '. More than ' + limits.identicalCalls + ' pages.',
           unit: 'short',
           width: 4,
           height: 4,
@@ -38,7 +38,7 @@ function(config) {
         {
           kind: 'number',
           title: 'Longest turn',
-          description: 'Most model calls of one turn that was active in the last %s.' % window,
+          description: 'Most model calls of one turn that was active in the last ' + window + '.',
           unit: 'short',
           width: 4,
           height: 4,
@@ -48,7 +48,7 @@ function(config) {
         {
           kind: 'number',
           title: 'Dearest turn',
-          description: 'Most dollars of one turn that was active in the last %s, sub-agents included.' % window,
+          description: 'Most dollars of one turn that was active in the last ' + window + ', sub-agents included.',
           unit: 'currencyUSD',
           width: 4,
           height: 4,
@@ -81,7 +81,7 @@ function(config) {
         {
           kind: 'trend',
           title: 'Identical calls in one turn',
-          description: 'Largest number of identical tool calls within one turn over the last %s. The dashed line is the alert threshold.' % window,
+          description: 'Largest number of identical tool calls within one turn over the last ' + window + '. The dashed line is the alert threshold.',
           unit: 'short',
           width: 12,
           limits: { warning: limits.identicalCalls },
@@ -129,7 +129,7 @@ function(config) {
         {
           kind: 'trend',
           title: 'Longest turn',
-          description: 'Most model calls of one turn that was active in the last %s. The dashed lines are the alert thresholds.' % window,
+          description: 'Most model calls of one turn that was active in the last ' + window + '. The dashed lines are the alert thresholds.',
           unit: 'short',
           limits: limits.iterations,
           queries: { '{{agent}}': q.max(q.ofAgent('agent_turn_iterations_max'), ['agent']) },
@@ -137,7 +137,7 @@ function(config) {
         {
           kind: 'trend',
           title: 'Longest conversation',
-          description: 'Most model calls of one conversation that was active in the last %s. The dashed lines are the alert thresholds.' % window,
+          description: 'Most model calls of one conversation that was active in the last ' + window + '. The dashed lines are the alert thresholds.',
           unit: 'short',
           limits: limits.conversationModelCalls,
           queries: { '{{agent}}': q.max(q.ofAgent('agent_conversation_model_calls_max'), ['agent']) },

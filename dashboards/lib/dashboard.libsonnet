@@ -13,7 +13,7 @@ local sources = {
 };
 
 local variable(name) = {
-  local values = 'label_values(%s, %s)' % [sources[name], name],
+  local values = 'label_values(' + sources[name] + ', ' + name + ')',
 
   type: 'query',
   name: name,
@@ -106,10 +106,8 @@ function(spec) {
       enable: true,
       hide: false,
       iconColor: palette.critical,
-      expr: 'max by (alertname, severity, agent, tool) (ALERTS{alertname=~"Agent.+", alertstate="firing"%s})' % (
-        // An alert about a whole job has no agent, so agents are not filtered here.
-        if std.member(spec.variables, 'job') then ', job=~"$job"' else ''
-      ),
+      // An alert about a whole job has no agent, so agents are not filtered here.
+      expr: 'max by (alertname, severity, agent, tool) (ALERTS{job=~"$job", alertname=~"Agent.+", alertstate="firing"})',
       step: '30s',
       titleFormat: '{{alertname}}',
       textFormat: '{{severity}} {{agent}} {{tool}}',

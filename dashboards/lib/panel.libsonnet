@@ -18,7 +18,7 @@ local colours(spec) = [
     properties: [{ id: 'color', value: { mode: 'fixed', fixedColor: palette.ofLabel[label][value] } }],
   }
   for label in std.objectFields(palette.ofLabel)
-  if std.objectHas(spec.queries, '{{%s}}' % label)
+  if std.objectHas(spec.queries, '{{' + label + '}}')
   for value in std.objectFields(palette.ofLabel[label])
 ];
 

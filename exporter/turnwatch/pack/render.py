@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -124,8 +125,14 @@ _BlockDumper.add_representer(str, _text)
 
 
 def _jsonnet_value(expression: str, home: Path) -> Any:
-    jsonnet = _jsonnet()
-    return json.loads(jsonnet.evaluate_snippet(MIXIN, expression, jpathdir=[str(home)]))
+    return json.loads(_evaluate(_jsonnet(), expression, home))
+
+
+@lru_cache(maxsize=16)
+def _evaluate(jsonnet: ModuleType, expression: str, home: Path) -> str:
+    # A second or so each; the sources do not change while a command runs.
+    evaluated: str = jsonnet.evaluate_snippet(MIXIN, expression, jpathdir=[str(home)])
+    return evaluated
 
 
 def _jsonnet() -> ModuleType:
