@@ -22,6 +22,7 @@ UNCHARTED: Final = frozenset(
     {
         "agent_budget_warnings_total",
         "agent_goal_checks_total",
+        "agent_guard_shadow_stops_total",
         "agent_guard_stops_total",
         "agent_iterations",
         "agent_loops_detected_total",
