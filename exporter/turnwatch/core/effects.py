@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from turnwatch.core.commands import sleeps, writes
 from turnwatch.core.events import ToolCall
 
 
@@ -24,7 +25,7 @@ def changes_state(call: ToolCall) -> bool | None:
     guess = _by_name(call.tool)
     if guess is _RUNS_CODE:
         command = _command(call.args)
-        return _by_command(command) if command is not None else None
+        return writes(command) if command is not None else None
     if guess is _BY_ARGUMENT:
         return _by_subcommand(call.args)
     if guess is _WAITS or guess is _TALKS:
@@ -40,7 +41,7 @@ def is_polling(call: ToolCall) -> bool:
     if guess is _WAITS:
         return True
     command = _command(call.args) if guess is _RUNS_CODE else None
-    return command is not None and _SLEEPS.search(command) is not None
+    return command is not None and sleeps(command)
 
 
 def is_talk(tool: str) -> bool:
@@ -49,7 +50,6 @@ def is_talk(tool: str) -> bool:
 
 
 _TALKS: Final = "talks"
-_SLEEPS: Final = re.compile(r"\bsleep\s*\(?\s*\d")
 _WAITS: Final = "waits"
 def runs_code(tool: str) -> bool:
     """Whether a tool by its name runs commands or code, whose text tells only some of what it changes."""
@@ -136,34 +136,3 @@ def _by_subcommand(args: object) -> bool | None:
     if type(args) is dict:
         return args.get("command") != "view"
     return None
-
-
-_SHELL_WRITES: Final = re.compile(
-    r"(?:^|[|;&(\n]|\bthen\b|\bdo\b|\bsudo\b|\bxargs\b)\s*(?:\w+=\S+\s+)*"
-    r"(?:rm|mv|cp|mkdir|rmdir|touch|ln|chmod|chown|tee|patch|dd|truncate|kill|pkill"
-    r"|sed\s+(?:-\S+\s+)*-[a-zA-Z]*i|perl\s+-\S*i|git\s+(?:apply|checkout|commit|reset|stash|add|rm|mv|merge|rebase|clean"
-    r"|restore|revert|pull|push|init|clone|cherry-pick|am)|(?:pip3?|conda|npm|yarn|pnpm|apt|apt-get|brew|cargo|gem|poetry|uv)\s"
-    r"+(?:\w+\s+)?(?:install|uninstall|remove|add|i|update|upgrade)|make\s+install|docker\s+(?:run|rm|stop|start|build)"
-    r"|kubectl\s+(?:apply|delete|create|patch|edit|scale)|systemctl\s+(?:start|stop|restart)|export\s|cd\s+\S+\s*$)"
-    r"|(?<![0-9&<>=\-])>{1,2}\s*(?!/dev/null|&)[\w./$~\"'{]"
-    r"|\bfind\b[^|;]*\s-(?:delete|exec\s+(?:rm|sed|mv))",
-)
-_CODE_WRITES: Final = re.compile(
-    r"\.write\(|\.write_text\(|\.write_bytes\(|\.writelines\(|open\([^)]*,\s*(?:mode\s*=\s*)?[\"'][wax]|\.save\(|\.to_csv\("
-    r"|os\.(?:remove|rename|mkdir|makedirs|unlink)|shutil\.|\bedit_file|\binsert_content|\bcreate_file|\bappend_file"
-    r"|writeFile|\.commit\(",
-)
-_SQL_WRITES: Final = re.compile(
-    r"^\s*(?:with\b.*?\)\s*)?(?:insert|update|delete|create|alter|drop|truncate|replace|merge|grant|revoke|rename|begin"
-    r"|commit|rollback|use|set)\b",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def _by_command(command: str) -> bool:
-    command = command[:4096]
-    return (
-        _SHELL_WRITES.search(command) is not None
-        or _SQL_WRITES.search(command) is not None
-        or _CODE_WRITES.search(command) is not None
-    )

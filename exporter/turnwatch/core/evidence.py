@@ -128,7 +128,7 @@ class Evidence:
     @property
     def failure(self) -> bool:
         """Whether the text itself begins by saying that the call failed."""
-        return _FAILURE.match(self.head) is not None
+        return _FAILURE.match(self._head if self._text is None else self._text, 0, _HEAD_CHARS) is not None
 
     @property
     def names_unknown_tool(self) -> bool:

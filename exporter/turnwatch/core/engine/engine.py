@@ -170,9 +170,9 @@ class Engine:
         if not self._turns_are_rounds and (call.round is None or call.round != self._round_id):
             self._round_id = call.round
             self._round += 1
-        self._monologue.end()
-        question = self._memory.question(key, self._epoch)
-        question.ask(self.calls, self._round)
+        if self._monologue.rounds:
+            self._monologue.end()
+        question = self._memory.question(key, self._epoch, self.calls, self._round)
         result = call.result
         if result is None and call.outcome in ("error", "denied"):
             result = Evidence.of(f"{call.outcome} {call.error_type or ''}")
@@ -267,39 +267,48 @@ class Engine:
     ) -> None:
         t = self._t
         self._worked += 1
-        question.futile = 0
+        first = question.calls == 1
         changed = changes is True and self.last.repeat_result != "same"
         if changed:
             # A new successful change: what was learnt before is out of date.
             self._start_epoch()
             question.start_epoch(self._epoch)
-        waits = question.calls > 1 and is_polling(call)
-        if self.last.repeat_result == "changed" and not waits:
-            question.change_digits(result.digitless, self.calls)
-            findings.append(repeating.weak(call.tool, question, t))
-        answer = self._answer(call, question, result, waits)
-        known = len(answer.numbers) > 1
-        if known and not answer.nearly:
-            self.last.repeat_result = "same"
-            if question.in_round == 1:
-                self.last.stale_calls = answer.rounds
-        news = self._results.is_news(result.exact) and not known and not result.empty
+        empty = result.empty
+        news = self._results.is_news(result.exact) and not empty
+        if first:
+            question.answer_first(result.exact, self.calls, self._round, self._novel, polling.answered_at(call))
+            known = False
+        else:
+            question.futile = 0
+            waits = is_polling(call)
+            if self.last.repeat_result == "changed" and not waits:
+                question.change_digits(result.digitless, self.calls)
+                findings.append(repeating.weak(call.tool, question, t))
+            answer = self._answer(call, question, result, waits)
+            known = len(answer.numbers) > 1
+            news = news and not known
         if news:
-            self._novel += 1
-            self._errors.end()
-            self._no_news.end()
-            self._unknown_tools.end()
+            self._news()
         if not changes:
-            self._whatever_asked(call, result, known, findings)
-        if known and (waits or (answer.paced and answer.wait is not None and not changes)):
-            findings.append(polling.polled(call.tool, answer, t))
-            return
-        if known and self._stands_still(answer.novel_at_first, answer.rounds, t.stale_novel):
-            findings.append(repeating.stale(call.tool, answer, t))
+            self._whatever_asked(call, result, empty, known, findings)
+        if first:
+            if news or changed:
+                return
+        elif known:
+            if not answer.nearly:
+                self.last.repeat_result = "same"
+                if question.in_round == 1:
+                    self.last.stale_calls = answer.rounds
+            if waits or (answer.paced and answer.wait is not None and not changes):
+                findings.append(polling.polled(call.tool, answer, t))
+                return
+            if self._stands_still(answer.novel_at_first, answer.rounds, t.stale_novel):
+                findings.append(repeating.stale(call.tool, answer, t))
         if not news and not changed:
             self._no_news.add(self.calls, self._round)
             findings.append(repeating.no_news(self._no_news, t))
-        self._round_trip(answer, findings)
+        if not first:
+            self._round_trip(answer, findings)
 
     # What they share
 
@@ -312,9 +321,18 @@ class Engine:
         self._blind.clear()
         self._deep = 0
 
+    def _news(self) -> None:
+        self._novel += 1
+        self._deep = 0
+        if self._errors.rounds:
+            self._errors.end()
+        if self._no_news.rounds:
+            self._no_news.end()
+        if self._unknown_tools.rounds:
+            self._unknown_tools.end()
+
     def _answer(self, call: ToolCall, question: Question, result: Evidence, waits: bool = False) -> Answer:
         answer = question.answer(result, self.calls, self._round, self._novel)
-        question.exact = result.exact
         again = answer.numbers[-1] != self.calls and answer.again(self.calls, self._round)
         polling.note_pace(call, answer, waits, again, self._t)
         return answer
@@ -324,7 +342,7 @@ class Engine:
         return self._novel - novel_at_first <= news_per_round * rounds
 
     def _whatever_asked(
-        self, call: ToolCall, result: Evidence, known: bool, findings: list[Finding | None]
+        self, call: ToolCall, result: Evidence, empty: bool, known: bool, findings: list[Finding | None]
     ) -> None:
         tool = self._tools.get(call.tool)
         if tool is None:
@@ -332,25 +350,30 @@ class Engine:
                 del self._tools[next(iter(self._tools))]
             tool = self._tools[call.tool] = ToolStreaks()
         same = tool.exact == result.exact
-        tool.exact = result.exact
         if not same:
-            tool.same.end()
-        if not result.empty:
-            tool.empty.end()
+            tool.exact = result.exact
+            tool.number = self.calls
+            if tool.same.rounds:
+                tool.same.end()
+        if not empty:
+            if tool.empty.rounds:
+                tool.empty.end()
             # The same answer for other names is a fact about them; for other words it is the same question.
-            if (same or not tool.same.rounds) and not known and has_free_text(call.args):
-                self._add(tool.same)
+            if same and not known and has_free_text(call.args):
+                if not tool.same.rounds:
+                    self._add(tool.same, tool.number)
+                self._add(tool.same, self.calls)
                 findings.append(asking_around.reworded(call.tool, tool.same, self._t))
         elif not is_polling(call) and not is_talk(call.tool):
-            self._add(tool.empty)
+            self._add(tool.empty, self.calls)
             findings.append(asking_around.empty(call.tool, tool.empty, self._t))
 
-    def _add(self, streak: Streak) -> None:
+    def _add(self, streak: Streak, number: int) -> None:
         if streak.rounds and not self._stands_still(streak.novel_at_first, streak.rounds, self._t.stale_novel):
             streak.end()
         if not streak.rounds:
             streak.novel_at_first = self._novel
-        streak.add(self.calls, self._round)
+        streak.add(number, self._round if number == self.calls else self._round - 1)
 
     def _round_trip(self, answer: Answer, findings: list[Finding | None]) -> None:
         t = self._t

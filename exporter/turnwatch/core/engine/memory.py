@@ -69,12 +69,14 @@ class Answer:
 class Question:
     """One call (tool and arguments) and what it was answered.
 
+    Most calls are made once, so what only a second call needs is set up at the second call.
+
     Attributes:
         calls: How often it was asked in this turn.
         in_round: How often it was asked in the present round.
         epoch: The state epoch to which the answers belong.
         exact: Digest of its latest result; None before the first, and when that is not known.
-        answers: Its answers in this epoch, by exact or normalised digest.
+        answers: Its answers in this epoch, by exact or normalised digest; None while there is only the first.
         failures: How often in a row it failed, nothing at all having worked between.
         futile: How often in a row it failed with the same text, whatever was changed between.
         weak: How often in a row only digits of its result changed.
@@ -89,6 +91,7 @@ class Question:
         "failure_numbers",
         "failure_round",
         "failures",
+        "first",
         "futile",
         "futile_error",
         "futile_numbers",
@@ -101,25 +104,27 @@ class Question:
         "worked_before",
     )
 
-    def __init__(self, epoch: int) -> None:
-        self.calls = 0
-        self.round = -1
-        self.in_round = 0
-        self.exact: Digest | None = None
+    def __init__(self, epoch: int, number: int, round_: int) -> None:
         self.epoch = epoch
-        self.answers: dict[Digest, Answer] = {}
+        self.calls = 1
+        self.round = round_
+        self.in_round = 1
+        self.round_numbers: tuple[int, ...] | list[int] = (number,)
+        self.exact: Digest | None = None
+        self.first: tuple[Digest, int, int, int, float | None] | None = None
+        self.answers: dict[Digest, Answer] | None = None
         self.latest: Answer | None = None
         self.failures = 0
         self.futile = 0
         self.weak = 0
 
-    def ask(self, number: int, round_: int) -> None:
+    def ask_again(self, number: int, round_: int) -> None:
         """Note that it is asked once more."""
         self.calls += 1
         if self.round != round_:
             self.round = round_
             self.in_round = 1
-            self.round_numbers: list[int] | tuple[int, ...] = (number,)
+            self.round_numbers = (number,)
             return
         self.in_round += 1
         numbers = self.round_numbers = list(self.round_numbers)
@@ -128,14 +133,26 @@ class Question:
     def start_epoch(self, epoch: int) -> None:
         """Forget the answers: state has changed since."""
         self.epoch = epoch
-        self.answers.clear()
+        self.first = None
+        self.answers = None
         self.latest = None
         self.failures = 0
         self.weak = 0
 
+    def answer_first(self, exact: Digest, number: int, round_: int, novel: int, at: float | None) -> None:
+        """Note its first answer in this epoch, as cheaply as can be."""
+        self.exact = exact
+        self.first = (exact, number, round_, novel, at)
+
     def answer(self, result: Evidence, number: int, round_: int, novel: int) -> Answer:
         """The answer that this result is: one that was there before, or a new one."""
         answers = self.answers
+        if answers is None:
+            answers = self.answers = {}
+            if self.first is not None:
+                exact, first_number, first_round, first_novel, at = self.first
+                self.latest = answers[exact] = Answer(first_number, first_round, first_novel)
+                self.latest.asked_at = at
         found = answers.get(result.exact)
         if found is None and self.exact is None:
             # What costs time (is the difference one that matters?) waits until the call is made again.
@@ -152,6 +169,7 @@ class Question:
                 del answers[next(iter(answers))]
             answers[result.normal] = found
         self.latest = found
+        self.exact = result.exact
         return found
 
     def fail(self, number: int, round_: int, worked: int) -> int:
@@ -211,19 +229,20 @@ class Memory:
     def __len__(self) -> int:
         return len(self._once) + len(self._repeated)
 
-    def question(self, key: int, epoch: int) -> Question:
-        """The question with this key, made when it is new."""
-        question = self._repeated.get(key)
+    def question(self, key: int, epoch: int, number: int, round_: int) -> Question:
+        """The question with this key, asked once more or for the first time."""
+        question = self._once.pop(key, None)
         if question is not None:
-            self._repeated.move_to_end(key)
+            self._repeated[key] = question
         else:
-            question = self._once.pop(key, None)
+            question = self._repeated.get(key)
             if question is None:
-                question = self._once[key] = Question(epoch)
+                question = self._once[key] = Question(epoch, number, round_)
                 if len(self._once) + len(self._repeated) > self._bound:
                     self._drop()
                 return question
-            self._repeated[key] = question
+            self._repeated.move_to_end(key)
+        question.ask_again(number, round_)
         if question.epoch != epoch:
             question.start_epoch(epoch)
         return question

@@ -8,6 +8,11 @@ from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.events import ToolCall
 
 
+def answered_at(call: ToolCall) -> float | None:
+    """When the agent had the result of this call, as far as known."""
+    return call.ended if call.ended is not None else call.started
+
+
 def note_pace(call: ToolCall, answer: Answer, polling: bool, new_round: bool, t: Thresholds) -> None:
     """Note when this call was made, and whether it waited as polling does: longer than before, or long.
 
@@ -15,8 +20,7 @@ def note_pace(call: ToolCall, answer: Answer, polling: bool, new_round: bool, t:
     paced by what the agent itself waits: a slow tool is not patience.
     """
     start = call.started if call.started is not None else call.ended
-    end = call.ended if call.ended is not None else call.started
-    before, answer.asked_at = answer.asked_at, start if polling else end
+    before, answer.asked_at = answer.asked_at, start if polling else answered_at(call)
     if not new_round:
         return
     if start is None or before is None:

@@ -42,15 +42,16 @@ class ToolStreaks:
     """What the calls of one tool have in common since there was news.
 
     Attributes:
-        exact: Digest of its latest result.
+        exact, number: Digest of its latest result, and the call's number.
         empty: Calls that found nothing.
         same: Differently worded calls with one result.
     """
 
-    __slots__ = ("empty", "exact", "same")
+    __slots__ = ("empty", "exact", "number", "same")
 
     def __init__(self) -> None:
         self.exact: Digest | None = None
+        self.number = 0
         self.empty = Streak()
         self.same = Streak()
 

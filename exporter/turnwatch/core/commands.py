@@ -1,0 +1,78 @@
+"""Does a shell, SQL or code text change state? A guess from its words."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_LOOKED_AT_CHARS: Final = 4096
+
+_PACKAGE_MANAGERS: Final = "pip pip3 conda npm yarn pnpm apt apt-get brew cargo gem poetry uv".split()
+_SHELL_WORDS: Final = "rm mv cp mkdir rmdir touch ln chmod chown tee patch dd truncate kill pkill".split()
+_GIT_WORDS: Final = (
+    "apply checkout commit reset stash add rm mv merge rebase clean restore revert pull push init clone cherry-pick am"
+).split()
+_SQL_WORDS: Final = (
+    "insert update delete create alter drop truncate replace merge grant revoke rename begin commit rollback use set"
+).split()
+_CODE_WORDS: Final = (
+    "write write_text write_bytes writelines open save to_csv remove rename mkdir makedirs unlink shutil edit_file "
+    "insert_content create_file append_file writeFile commit"
+).split()
+
+# Whatever changes state has one of these words, or a ">"; most commands have none and need no closer look.
+_WORDS: Final = re.compile(r"[A-Za-z_][\w-]*")
+_TELLING_WORDS: Final = frozenset(
+    [*_PACKAGE_MANAGERS, *_SHELL_WORDS, *_CODE_WORDS, "git", "sed", "perl", "make", "docker", "kubectl", "systemctl"]
+    + ["export", "cd", "find", "edit_file_by_replace"]
+    + [spelt for word in [*_SQL_WORDS, "with"] for spelt in (word, word.upper(), word.capitalize())]
+)
+
+_AT_START: Final = r"(?:^|[|;&(\n]|\bthen\b|\bdo\b|\bsudo\b|\bxargs\b)\s*(?:\w+=\S+\s+)*"
+_SHELL_WRITES: Final = re.compile(
+    _AT_START
+    + "(?:"
+    + "|".join(
+        [
+            rf"(?:{'|'.join(_SHELL_WORDS)})\b",
+            r"sed\s+(?:-\S+\s+)*-[a-zA-Z]*i",
+            r"perl\s+-\S*i",
+            rf"git\s+(?:{'|'.join(_GIT_WORDS)})\b",
+            rf"(?:{'|'.join(_PACKAGE_MANAGERS)})\s+(?:\w+\s+)?(?:install|uninstall|remove|add|i|update|upgrade)\b",
+            r"make\s+install",
+            r"docker\s+(?:run|rm|stop|start|build)\b",
+            r"kubectl\s+(?:apply|delete|create|patch|edit|scale)\b",
+            r"systemctl\s+(?:start|stop|restart)\b",
+            r"export\s",
+            r"cd\s+\S+\s*$",
+        ]
+    )
+    + ")"
+    # A file that is written to; not 2>&1, ->, => or /dev/null.
+    + r"|(?<![0-9&<>=\-])>{1,2}\s*(?!/dev/null|&)[\w./$~\"'{]"
+    + r"|\bfind\b[^|;]*\s-(?:delete|exec\s+(?:rm|sed|mv))",
+)
+_CODE_WRITES: Final = re.compile(
+    r"\.write(?:_text|_bytes|lines)?\(|open\([^)]*,\s*(?:mode\s*=\s*)?[\"'][wax]|\.save\(|\.to_csv\("
+    r"|os\.(?:remove|rename|mkdir|makedirs|unlink)|shutil\.|\.commit\("
+    r"|\b(?:edit_file|insert_content|create_file|append_file|writeFile)"
+)
+_SQL_WRITES: Final = re.compile(rf"^\s*(?:with\b.*?\)\s*)?(?:{'|'.join(_SQL_WORDS)})\b", re.IGNORECASE | re.DOTALL)
+_SLEEPS: Final = re.compile(r"\bsleep\s*\(?\s*\d")
+
+
+def writes(command: str) -> bool:
+    """Whether this text changes files, tables or processes; what it calls may do so unseen."""
+    command = command[:_LOOKED_AT_CHARS]
+    if ">" not in command and _TELLING_WORDS.isdisjoint(_WORDS.findall(command)):
+        return False
+    return (
+        _SHELL_WRITES.search(command) is not None
+        or _SQL_WRITES.search(command) is not None
+        or _CODE_WRITES.search(command) is not None
+    )
+
+
+def sleeps(command: str) -> bool:
+    """Whether this text waits for some time: it polls."""
+    return "sleep" in command and _SLEEPS.search(command[:_LOOKED_AT_CHARS]) is not None
