@@ -15,9 +15,7 @@ it holds more than a step can hold, or has waited for longer than steps take.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Final
 
 from turnwatch.core.events import MISSING
 from turnwatch.core.turn import TurnState
@@ -28,38 +26,20 @@ from turnwatch.sources.spans.facts import (
     ToolFact,
     agent_name,
     conversation_of,
+    merge_usage,
     model_fact,
     service_name,
     tool_fact,
 )
 from turnwatch.sources.spans.loose import LooseCalls
-from turnwatch.sources.spans.recording import Recorder, merged
+from turnwatch.sources.spans.placing import CallPlace, Places
+from turnwatch.sources.spans.recording import merged
 from turnwatch.sources.spans.roles import is_of_interest, role_of
-from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool
+from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
 from turnwatch.sources.spans.span import SERVER, SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
+from turnwatch.sources.spans.turns import Turns
 from turnwatch.sources.spans.usage import usage_of_agent
-
-# A step is one model call and its tools. More than that under one span, and the span is no step.
-_MODELS_IN_A_STEP: Final = 1
-_TOOLS_IN_A_STEP: Final = 64
-# Which spans have been seen lately, for children that arrive after their parents.
-_REMEMBERED_SPANS: Final = 65_536
-_HELD_MODEL_SECONDS: Final = 2.0
-
-
-class ToolPlace:
-    """Where the children of a tool span belong that arrive after it."""
-
-    __slots__ = ("above", "fact", "within")
-
-    def __init__(self, fact: ToolFact, above: Scope) -> None:
-        self.fact = fact
-        self.above = above
-        self.within: Scope | None = None
-
-
-Place = Scope | ToolPlace | int  # an int: where the children of that span belong, these belong too
 
 
 class Assembler:
@@ -84,25 +64,22 @@ class Assembler:
     ) -> None:
         self._watch = watch
         self._grace = grace_seconds
-        self._settle = settle_seconds
-        self._idle = idle_seconds
-        self._on_end = on_end
-        self._recorder = Recorder(watch)
+        self._places = Places(4 * watch.settings.bounds.open_turns)
+        self._turns = Turns(
+            watch,
+            self._places,
+            grace_seconds=grace_seconds,
+            settle_seconds=settle_seconds,
+            idle_seconds=idle_seconds,
+            on_end=on_end,
+        )
         self._loose = LooseCalls()
-        self._bound = watch.settings.bounds.open_turns
-        self._waiting: dict[int, Scope] = {}  # by the span that has not arrived
-        self._places: OrderedDict[int, Place] = OrderedDict()  # by the span that has
-        self._unsettled: dict[Scope, None] = {}  # calls wait here; oldest first
-        self._open: dict[Scope, float] = {}  # turns by their last news, oldest first
-        self._due: dict[Scope, None] = {}  # turns that end soon, soonest first
-        self._held: dict[Scope, None] = {}  # turns with a model call held back
-        self._of_trace: dict[int, Scope] = {}  # where calls of a trace go that nothing else places
         self._spans: dict[str, int] = {}
 
     @property
     def open_turns(self) -> int:
         """How many turns are open."""
-        return len(self._open)
+        return len(self._turns)
 
     # In
 
@@ -123,7 +100,7 @@ class Assembler:
 
     def _take(self, span: SpanData, now: float) -> None:
         if not is_of_interest(span.scope, span.name, span.attributes):
-            if span.span_id in self._waiting:
+            if self._places.is_awaited(span.span_id):
                 self._pass_through(span, None, now)
             else:
                 self._count("unrelated")
@@ -132,6 +109,9 @@ class Assembler:
         role = role_of(span, dialect)
         if role == "pending" or not span.end_ns:
             self._count("pending")
+            return
+        if self._places.has_come(span.span_id):
+            self._count("repeated")  # sent twice, by an exporter that got no answer
             return
         if role == "tool" or role == "mcp":
             fact = tool_fact(span, dialect)
@@ -159,22 +139,21 @@ class Assembler:
     def _take_tool(self, span: SpanData, fact: ToolFact, now: float) -> None:
         above = self._scope_above(span, now)
         if above is None:
-            self._count("second")
+            self._take_second(span)
             return
-        self._remember(span.span_id, ToolPlace(fact, above))
-        below = self._arrived(span.span_id)
+        self._places.came(span.span_id, CallPlace(fact, above))
+        below = self._places.take(span.span_id)
         if below is not None:
             below.seen_by_mcp = None
             self._merge_inner_tools(fact, below)
             if below.turn is not None or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
-                above.child_turns = True
                 below.agent = below.agent or fact.call.tool
-                self._finish(below, above, span, now)
+                self._turns.finish(below, above, span, now)
             else:
-                self._join(below, above, now)
+                self._turns.join(below, above, now)
                 above = above.found()
         self._give_hints(above, span, fact.dialect)
-        self._add(above, fact, now)
+        self._turns.add(above, fact, now)
 
     @staticmethod
     def _merge_inner_tools(fact: ToolFact, below: Scope) -> None:
@@ -184,6 +163,7 @@ class Assembler:
             if isinstance(inner, ToolFact) and inner.scope != fact.scope and is_same_tool(inner.call, fact.call):
                 if fact.call.args is MISSING and fact.call.input_hash is None:
                     fact.call.args, fact.call.input_hash = inner.call.args, inner.call.input_hash
+                fact.call.tool = min(fact.call.tool, inner.call.tool, key=len)
                 fact.call.call_id = fact.call.call_id or inner.call.call_id
                 fact.call.result = fact.call.result or inner.call.result
                 fact.counted = fact.counted or inner.counted
@@ -195,33 +175,38 @@ class Assembler:
         below.pending = left or None
 
     def _take_mcp(self, span: SpanData, fact: ToolFact, now: float) -> None:
-        below = self._arrived(span.span_id)
+        below = self._places.take(span.span_id)
         if below is not None:
             below.seen_by_mcp = None  # the server's view of this call
         if not span.parent_id and span.kind == SERVER:
             # A server that was told of no trace: whoever called it sees the call as well.
             if below is not None:
-                self._finish(below, None, span, now)
+                self._turns.finish(below, None, span, now)
             return
         above = self._scope_above(span, now)
         if above is None:
+            self._take_second(span)
             return
-        self._remember(span.span_id, ToolPlace(fact, above))
+        self._places.came(span.span_id, CallPlace(fact, above))
         if below is not None:
-            self._join(below, above, now)
+            self._turns.join(below, above, now)
             above = above.found()
-        if above.has_tools or fact.counted:
+        if fact.counted:
             return
         self._give_hints(above, span, fact.dialect)
-        if above.seen_by_mcp is None:
-            above.seen_by_mcp = []
-        above.seen_by_mcp.append(fact)
-        self._unsettled.setdefault(above)
+        self._turns.add_seen_by_mcp(above, fact, now)
         if not span.parent_id:
-            self._finish(above, None, span, now)
+            self._turns.finish(above, None, span, now)
+
+    def _take_second(self, span: SpanData) -> None:
+        """A span inside one that was told of already, which stands for the same call."""
+        self._count("second")
+        place = self._places.of(span.parent_id)
+        if place is not None:
+            self._places.came(span.span_id, place)
 
     def _take_model(self, span: SpanData, fact: ModelFact, now: float) -> None:
-        below = self._arrived(span.span_id)
+        below = self._places.take(span.span_id)
         if below is not None:
             kept: list[Fact] = []
             for inner in below.pending or ():
@@ -236,16 +221,19 @@ class Assembler:
             return
         above = self._scope_above(span, now)
         if above is None:
-            self._count("second")
+            self._take_second(span)
+            place = self._places.of(span.parent_id)
+            if isinstance(place, CallPlace) and isinstance(place.fact, ModelFact):
+                merge_usage(place.fact.call, fact.call)
             return
-        self._remember(span.span_id, above)
+        self._places.came(span.span_id, CallPlace(fact, above))
         if below is not None and not below.is_empty:
-            self._join(below, above, now)
+            self._turns.join(below, above, now)
             above = above.found()
         self._give_hints(above, span, fact.dialect)
-        self._add(above, fact, now)
+        self._turns.add(above, fact, now)
         if not span.parent_id:
-            self._finish(above, None, span, now)
+            self._turns.finish(above, None, span, now)
 
     def _take_loose(self, span: SpanData, fact: ModelFact, now: float) -> None:
         """A model call that is a trace of its own: a raw client without a span round its loop."""
@@ -255,27 +243,26 @@ class Assembler:
             scope = Scope(span.span_id, span.trace_id, now)
             scope.raw = True
             self._give_hints(scope, span, fact.dialect)
-            self._add(scope, fact, now)
-            self._open_turn(scope)
+            self._turns.add(scope, fact, now)
+            self._turns.open(scope)
         else:
-            self._add(scope, fact, now)
-        self._remember(span.span_id, scope)
-        self._recorder.count_held(scope)
+            self._turns.add(scope, fact, now)
+        self._places.came(span.span_id, scope)
+        self._turns.count_now(scope)
         if self._loose.goes_on(scope, fact, span.attributes, conversation):
-            scope.due = None
-            self._due.pop(scope, None)
+            self._turns.goes_on(scope)
         else:
             scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
-            self._schedule_end(scope, now)
+            self._turns.end_soon(scope, now)
 
     # Spans round calls
 
     def _take_agent(self, span: SpanData, dialect: Dialect, now: float) -> None:
         name = agent_name(span, dialect)
-        below = self._arrived(span.span_id)
+        below = self._places.take(span.span_id)
         if not name or dialect.agent_per_step or (below is not None and below.key != span.span_id):
             if below is not None:
-                self._waiting[span.span_id] = below
+                self._places.put_back(span.span_id, below)
             self._pass_through(span, dialect, now, agent=name, is_agent=True)
             return
         scope = below or Scope(span.span_id, span.trace_id, now)
@@ -289,12 +276,16 @@ class Assembler:
                 above = self._scope_above(span, now)
             if above is not None and not above.closed:
                 above.take_hints(scope)
-            self._remember(span.span_id, span.parent_id)
+                scope.above = above
+            # Its calls may come yet, where parents arrive first.
+            scope.due = now + self._grace
+            scope.ended_ns = span.end_ns
+            self._places.came(span.span_id, scope)
             return
         if above is None and span.parent_id:
             above = self._scope_above(span, now)
-        self._finish(scope, above, span, now)
-        self._remember(span.span_id, scope)
+        self._turns.finish(scope, above, span, now)
+        self._places.came(span.span_id, scope)
 
     def _pass_through(
         self, span: SpanData, dialect: Dialect | None, now: float, agent: str = "", *, is_agent: bool = False
@@ -302,9 +293,9 @@ class Assembler:
         """A span that is no boundary: what hangs under it hangs under its parent."""
         if dialect is not None:
             self._count("agent" if is_agent else "step")
-            self._remember(span.span_id, span.parent_id)
-        below = self._arrived(span.span_id)
-        if below is None and is_agent and not span.parent_id:
+            self._places.came(span.span_id, span.parent_id)
+        below = self._places.take(span.span_id)
+        if below is None and dialect is not None and not span.parent_id:
             below = Scope(span.span_id, span.trace_id, now)
         if below is None:
             return
@@ -316,12 +307,15 @@ class Assembler:
             self._give_hints(below, span, dialect)
         above = self._scope_above(span, now) if span.parent_id else None
         if above is not None:
-            self._join(below, above, now)
+            self._turns.join(below, above, now)
+        elif below.is_empty and not is_agent:
+            below.due = now + self._grace
+            self._places.came(span.span_id, below)
         else:
             below.stop_reason = below.stop_reason or stop_reason_of(span)
-            self._finish(below, None, span, now)
+            self._turns.finish(below, None, span, now)
             if dialect is not None:
-                self._remember(span.span_id, below)
+                self._places.came(span.span_id, below)
 
     def _about_agent(self, scope: Scope, span: SpanData, dialect: Dialect) -> None:
         scope.agent_dialect = scope.agent_dialect or dialect
@@ -345,234 +339,59 @@ class Assembler:
 
     # Which scope
 
-    def _arrived(self, span_id: int) -> Scope | None:
-        scope = self._waiting.pop(span_id, None)
-        return None if scope is None else scope.found()
-
     def _known_above(self, span: SpanData) -> Scope | None:
         """The scope of the span's parent, if there is one already."""
-        scope = self._waiting.get(span.parent_id)
-        if scope is not None:
-            return scope.found()
-        place = self._place(span.parent_id)
-        return place.found() if isinstance(place, Scope) else None
-
-    def _place(self, span_id: int) -> Place | None:
-        place = self._places.get(span_id)
-        hops = 0
-        while type(place) is int:
-            hops += 1
-            scope = self._waiting.get(place)
-            if scope is not None:
-                return scope
-            above = self._places.get(place)
-            if above is None or hops > 64:
-                return place
-            place = above
-        return place
+        place = self._places.of(span.parent_id)
+        return place if isinstance(place, Scope) else None
 
     def _scope_above(self, span: SpanData, now: float) -> Scope | None:
         """The scope in which this span counts; None when a span that came before stands for the same call."""
         parent = span.parent_id
         if not parent:
             return Scope(span.span_id, span.trace_id, now)
-        scope = self._waiting.get(parent)
-        if scope is not None:
-            return scope.found()
-        place = self._place(parent)
+        place = self._places.of(parent)
         if isinstance(place, Scope):
-            return place.found()
-        if isinstance(place, ToolPlace):
+            return place
+        if isinstance(place, CallPlace):
             return self._scope_within(place, span, now)
-        key = parent if place is None or not place else place
-        scope = self._waiting[key] = Scope(key, span.trace_id, now)
-        if len(self._waiting) > 4 * self._bound + 64:
-            self._forget_oldest(now)
+        scope = self._places.wait_for(place or parent, span.trace_id, now)
+        oldest = self._places.over_bound()
+        if oldest is not None and oldest.turn is None and not oldest.is_empty:
+            self._turns.settle(oldest, now)
         return scope
 
-    def _scope_within(self, place: ToolPlace, span: SpanData, now: float) -> Scope | None:
+    def _scope_within(self, place: CallPlace, span: SpanData, now: float) -> Scope | None:
         """Where a span counts that lies inside a tool call which is told of already."""
         dialect = dialect_of(span)
         role = role_of(span, dialect)
+        told = place.fact
+        if isinstance(told, ModelFact):
+            return None if role == "model" else place.above.found()
         if role == "mcp":
             return None
         if role == "model":
             return (place.within or place.above).found()
         if role == "tool":
             fact = tool_fact(span, dialect)
-            if fact.scope != place.fact.scope and is_same_tool(fact.call, place.fact.call):
+            if fact.scope != told.scope and is_same_tool(fact.call, told.call):
                 return None
         if place.within is None:
             place.within = Scope(span.parent_id, span.trace_id, now)
-            place.within.agent = place.fact.call.tool
-            place.above.found().child_turns = True
+            place.within.agent = told.call.tool
+            place.within.is_agent = True
+            place.within.above = place.above
         return place.within.found()
-
-    def _remember(self, span_id: int, place: Place) -> None:
-        places = self._places
-        places[span_id] = place
-        if len(places) > _REMEMBERED_SPANS:
-            places.popitem(last=False)
-
-    def _add(self, scope: Scope, fact: Fact, now: float) -> None:
-        """Count a call in its scope, or let it wait there."""
-        if scope.turn is not None:
-            if scope.closed:
-                self._count("late")
-                return
-            self._record(scope, fact, now)
-            return
-        pending = scope.pending
-        if pending is None:
-            pending = scope.pending = []
-            self._unsettled[scope] = None
-        if isinstance(fact, ModelFact):
-            for number, other in enumerate(pending):
-                if isinstance(other, ModelFact) and is_same_model_call(other, fact):
-                    pending[number] = merged(other, fact)
-                    return
-            scope.pending_models += 1
-        pending.append(fact)
-        if scope.pending_models > _MODELS_IN_A_STEP or len(pending) > _TOOLS_IN_A_STEP:
-            self._open_turn(scope, now=now)
-
-    def _record(self, scope: Scope, fact: Fact, now: float) -> None:
-        self._recorder.record(scope, fact)
-        self._open.pop(scope, None)
-        self._open[scope] = now
-        if scope.held is None:
-            self._held.pop(scope, None)
-        else:
-            self._hold(scope, now)
-
-    def _hold(self, scope: Scope, now: float) -> None:
-        scope.held_since = now
-        self._held.pop(scope, None)
-        self._held[scope] = None
-
-    def _join(self, below: Scope, above: Scope, now: float) -> None:
-        """Make two scopes one. Where both are turns already they stay two."""
-        if below is above:
-            return
-        if below.turn is not None and above.turn is not None:
-            self._schedule_end(below, now)
-            return
-        kept, gone = (below, above) if below.turn is not None else (above, below)
-        kept.key = above.key
-        kept.is_agent = above.is_agent
-        kept.take_hints(gone)
-        gone.into = kept
-        self._unsettled.pop(gone, None)
-        if gone.seen_by_mcp and not kept.has_tools:
-            kept.seen_by_mcp = (kept.seen_by_mcp or []) + gone.seen_by_mcp
-            self._unsettled.setdefault(kept)
-        pending, gone.pending, gone.pending_models = gone.pending, None, 0
-        if gone.due is not None and kept.due is None and gone is above:
-            self._schedule_end(kept, now)
-        for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
-            self._add(kept, fact, now)
-
-    # Turns
-
-    def _open_turn(self, scope: Scope, parent: Scope | None = None, now: float | None = None) -> None:
-        while len(self._open) >= self._bound:
-            oldest = next(iter(self._open))
-            oldest.stop_reason = "evicted"
-            self._watch.count("turnwatch_turns_evicted_total", "open_turns_bound")
-            self._close(oldest)
-        self._unsettled.pop(scope, None)
-        self._recorder.open(scope, parent.turn if parent is not None and not parent.closed else None)
-        self._open[scope] = scope.since if now is None else now
-        self._of_trace.setdefault(scope.trace_id, scope)
-        if scope.held is not None:
-            self._hold(scope, scope.since if now is None else now)
-        if scope.seen_by_mcp:
-            self._unsettled[scope] = None
-
-    def _finish(self, scope: Scope, above: Scope | None, span: SpanData, now: float) -> None:
-        """The span that bounds this scope has arrived: it is a turn, and it ends soon."""
-        scope = scope.found()
-        if scope.closed:
-            return
-        scope.ended_ns = max(scope.ended_ns, span.end_ns)
-        if scope.turn is None:
-            if scope.is_empty and (scope.child_turns or not scope.saw_agent):
-                return
-            self._open_turn(scope, above, now)
-        if above is not None:
-            above.child_turns = True
-        scope.stop_reason = scope.stop_reason or stop_reason_of(span)
-        self._schedule_end(scope, now)
-
-    def _schedule_end(self, scope: Scope, now: float) -> None:
-        scope.due = now + self._grace
-        self._due.pop(scope, None)
-        self._due[scope] = None
-
-    def _close(self, scope: Scope) -> None:
-        scope.closed = True
-        for index in (self._open, self._due, self._held, self._unsettled):
-            index.pop(scope, None)
-        waiting = self._waiting.get(scope.key)
-        if waiting is not None and waiting.found() is scope:
-            del self._waiting[scope.key]
-        if self._of_trace.get(scope.trace_id) is scope:
-            del self._of_trace[scope.trace_id]
-        self._recorder.close(scope)
-        if self._on_end is not None and scope.turn is not None:
-            self._on_end(scope.turn)
 
     # Time
 
     def tick(self, now: float) -> None:
         """Let time pass: count what waited long enough, end what is due."""
-        for scope in _while_older(self._held, lambda scope: scope.held_since, now - _HELD_MODEL_SECONDS):
-            self._recorder.count_held(scope)
-            self._held.pop(scope, None)
-        for scope in _while_older(self._unsettled, lambda scope: scope.since, now - self._settle):
-            self._settle_scope(scope, now)
-        for scope in _while_older(self._due, lambda scope: scope.due or 0.0, now):
-            self._close(scope)
-        for scope in _while_older(self._open, lambda scope: self._open[scope], now - self._idle):
-            self._close(scope)
-
-    def _settle_scope(self, scope: Scope, now: float) -> None:
-        """Nothing came that says where these calls belong: they count towards their trace."""
-        self._unsettled.pop(scope, None)
-        if scope.turn is not None:
-            self._recorder.count_seen_by_mcp(scope)
-            return
-        of_trace = self._of_trace.get(scope.trace_id)
-        if of_trace is not None and of_trace is not scope:
-            scope.take_hints(of_trace)
-            pending, scope.pending = scope.pending, None
-            if scope.seen_by_mcp and not of_trace.has_tools:
-                of_trace.seen_by_mcp = (of_trace.seen_by_mcp or []) + scope.seen_by_mcp
-                self._unsettled.setdefault(of_trace)
-            scope.into = of_trace
-            for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
-                self._add(of_trace, fact, now)
-            return
-        self._open_turn(scope, now=now)
-        if scope.seen_by_mcp:
-            self._recorder.count_seen_by_mcp(scope)
-
-    def _forget_oldest(self, now: float) -> None:
-        key = next(iter(self._waiting))
-        scope = self._waiting.pop(key).found()
-        if scope.turn is None and not scope.is_empty:
-            self._settle_scope(scope, now)
+        self._turns.tick(now)
 
     def flush(self) -> None:
         """Count everything that waits and end every turn: nothing more will come."""
-        for scope in list(self._unsettled):
-            if scope in self._unsettled and scope.into is None:
-                self._settle_scope(scope, scope.since)
-        for scope in list(self._open):
-            self._close(scope)
-        self._waiting.clear()
+        self._turns.flush()
         self._places.clear()
-        self._of_trace.clear()
         self._loose.clear()
         self.report()
 
@@ -584,21 +403,12 @@ class Assembler:
     def report(self) -> None:
         """Write the counts of spans read to the meter."""
         counts, self._spans = self._spans, {}
+        late, self._turns.late = self._turns.late, 0
+        if late:
+            counts["late"] = late
         with self._watch.lock:
             for outcome, number in counts.items():
                 self._watch.meter.counter("turnwatch_spans_total", outcome).inc(number)
-
-
-def _while_older(
-    scopes: dict[Scope, float] | dict[Scope, None], age: Callable[[Scope], float], limit: float
-) -> list[Scope]:
-    """The first scopes of an ordered index, as long as they are older than this."""
-    old: list[Scope] = []
-    for scope in scopes:
-        if age(scope) > limit:
-            break
-        old.append(scope)
-    return old
 
 
 def _spoken_name(name: str) -> str:

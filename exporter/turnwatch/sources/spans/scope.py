@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import final
+from typing import Final, final
 
 from turnwatch.core.events import ToolCall, Usage
 from turnwatch.core.turn import TurnState
@@ -12,6 +12,7 @@ from turnwatch.sources.spans.facts import ModelFact, ToolFact
 from turnwatch.sources.spans.messages import Asked
 
 Fact = ToolFact | ModelFact
+_MAX_NESTING: Final = 64
 
 
 @final
@@ -26,6 +27,7 @@ class Scope:
     Attributes:
         key: Id of the span under which the calls hang; 0 for a call that is a trace of its own.
         into: The scope this one became part of.
+        above: The scope in which this one's agent was called, once that is known.
         turn: Set once it is clear that this is a turn of its own.
         agent, conversation: What is known of them so far.
         pending: Calls that wait for the turn.
@@ -38,6 +40,7 @@ class Scope:
     """
 
     __slots__ = (
+        "above",
         "agent",
         "agent_dialect",
         "agent_usage",
@@ -81,6 +84,7 @@ class Scope:
         self.trace_id = trace_id
         self.since = since
         self.into: Scope | None = None
+        self.above: Scope | None = None
         self.turn: TurnState | None = None
         self.closed = False
         self.raw = False
@@ -130,6 +134,16 @@ class Scope:
                 scope.into = scope.into.into  # keeps chains short
             scope = scope.into
         return scope
+
+    def says_above(self) -> None:
+        """Let the scopes above know that the calls below them are a turn of their own."""
+        scope = self.above
+        for _ in range(_MAX_NESTING):
+            if scope is None:
+                return
+            scope = scope.found()
+            scope.child_turns = True
+            scope = scope.above
 
     def take_hints(self, other: Scope) -> None:
         """Keep what another scope knows of the agent, where this one knows nothing."""

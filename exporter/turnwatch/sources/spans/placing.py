@@ -1,0 +1,122 @@
+"""Where a span belongs: which scope the calls under a span that has come, or is still to come, count in."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from turnwatch.sources.spans.scope import Fact, Scope
+
+# Which spans have been seen lately, for children that arrive after their parents.
+_REMEMBERED_SPANS: Final = 65_536
+_MAX_HOPS: Final = 64
+_LOOKED_AT_PER_TICK: Final = 64
+
+
+class CallPlace:
+    """Where the children of a call's span belong that arrive after it.
+
+    Attributes:
+        fact: The call.
+        above: The scope in which it counts.
+        within: The sub-agent's turn that hangs under it, if there is one.
+    """
+
+    __slots__ = ("above", "fact", "within")
+
+    def __init__(self, fact: Fact, above: Scope) -> None:
+        self.fact = fact
+        self.above = above
+        self.within: Scope | None = None
+
+
+Place = Scope | CallPlace | int  # an int: where the children of that span belong, these belong too
+
+
+class Places:
+    """Scopes by the span they hang under: one that is still to come, or one that came lately. Bounded.
+
+    Args:
+        bound: How many spans that are still to come may be waited for.
+    """
+
+    def __init__(self, bound: int) -> None:
+        self._bound = bound
+        self._waiting: dict[int, Scope] = {}
+        self._came: OrderedDict[int, Place] = OrderedDict()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._waiting.clear()
+        self._came.clear()
+
+    def is_awaited(self, span_id: int) -> bool:
+        """Whether calls hang under this span, which has not come."""
+        return span_id in self._waiting
+
+    def has_come(self, span_id: int) -> bool:
+        """Whether this span came lately."""
+        return span_id in self._came
+
+    def came(self, span_id: int, place: Place) -> None:
+        """Remember where the children of a span belong that come after it."""
+        came = self._came
+        came[span_id] = place
+        if len(came) > _REMEMBERED_SPANS:
+            came.popitem(last=False)
+
+    def take(self, span_id: int) -> Scope | None:
+        """The scope of the calls that waited for this span."""
+        scope = self._waiting.pop(span_id, None)
+        return None if scope is None else scope.found()
+
+    def put_back(self, span_id: int, scope: Scope) -> None:
+        """Undo :meth:`take`."""
+        self._waiting[span_id] = scope
+
+    def wait_for(self, span_id: int, trace_id: int, now: float) -> Scope:
+        """A new scope for calls under a span that is still to come."""
+        scope = self._waiting[span_id] = Scope(span_id, trace_id, now)
+        return scope
+
+    def over_bound(self) -> Scope | None:
+        """The oldest scope when more spans are waited for than the bound allows; it is waited for no more."""
+        if len(self._waiting) <= self._bound:
+            return None
+        return self._waiting.pop(next(iter(self._waiting))).found()
+
+    def forget(self, scope: Scope) -> None:
+        """Wait no more for the span of a turn that is closed."""
+        waiting = self._waiting.get(scope.key)
+        if waiting is not None and waiting.found() is scope:
+            del self._waiting[scope.key]
+
+    def forget_older(self, limit: float, now: float) -> None:
+        """Wait no more for spans that nothing open depends on. A few at a time."""
+        for _ in range(_LOOKED_AT_PER_TICK):
+            key = next(iter(self._waiting), None)
+            if key is None or self._waiting[key].since > limit:
+                return
+            scope = self._waiting.pop(key)
+            found = scope.found()
+            if not found.closed and not found.is_empty:
+                scope.since = now
+                self._waiting[key] = scope
+
+    def of(self, span_id: int) -> Place | None:
+        """Where the children of this span belong: a scope or a call; a number or None where nobody knows yet."""
+        waiting = self._waiting.get(span_id)
+        if waiting is not None:
+            return waiting.found()
+        place = self._came.get(span_id)
+        for _ in range(_MAX_HOPS):
+            if type(place) is not int or not place:
+                break
+            waiting = self._waiting.get(place)
+            if waiting is not None:
+                return waiting.found()
+            above = self._came.get(place)
+            if above is None:
+                break
+            place = above
+        return place.found() if isinstance(place, Scope) else place

@@ -1,0 +1,271 @@
+"""The turns that are open, and the calls that wait to be one: opened, joined and closed as time passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from turnwatch.core.turn import TurnState
+from turnwatch.core.watch import Watch
+from turnwatch.sources.spans.facts import ModelFact, ToolFact
+from turnwatch.sources.spans.placing import Places
+from turnwatch.sources.spans.recording import Recorder, merged
+from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
+from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.stops import stop_reason_of
+
+# A step is one model call and its tools. More than that under one span, and the span is no step.
+_MODELS_IN_A_STEP: Final = 1
+_TOOLS_IN_A_STEP: Final = 64
+# Second spans of one model call come within a batch of each other.
+_HELD_MODEL_SECONDS: Final = 2.0
+
+
+class Turns:
+    """Scopes by what they wait for.
+
+    Args:
+        watch: Opens the turns; its settings bound how many are open.
+        places: Told of scopes that are no longer waited for.
+        grace_seconds, settle_seconds, idle_seconds, on_end: See Assembler.
+    """
+
+    def __init__(
+        self,
+        watch: Watch,
+        places: Places,
+        *,
+        grace_seconds: float,
+        settle_seconds: float,
+        idle_seconds: float,
+        on_end: Callable[[TurnState], None] | None,
+    ) -> None:
+        self._watch = watch
+        self._places = places
+        self._grace = grace_seconds
+        self._settle = settle_seconds
+        self._idle = idle_seconds
+        self._on_end = on_end
+        self._recorder = Recorder(watch)
+        self._bound = watch.settings.bounds.open_turns
+        # Each ordered by the time that matters to it, so that looking for what is due looks at that only.
+        self._unsettled: dict[Scope, None] = {}  # calls wait here
+        self._open: dict[Scope, float] = {}  # by the last news
+        self._due: dict[Scope, None] = {}  # their agent's span has come
+        self._silent: dict[Scope, None] = {}  # agents without calls, so far
+        self._held: dict[Scope, None] = {}  # a model call is held back
+        self._of_trace: dict[int, Scope] = {}  # where calls of a trace count that nothing else places
+        self.late = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, scope: Scope, fact: Fact, now: float) -> None:
+        """Count a call in its scope, or let it wait there."""
+        if scope.turn is not None:
+            if scope.closed:
+                self.late += 1
+                return
+            self._record(scope, fact, now)
+            return
+        pending = scope.pending
+        if pending is None:
+            pending = scope.pending = []
+            self._unsettle(scope, now)
+        if isinstance(fact, ModelFact):
+            for number, other in enumerate(pending):
+                if isinstance(other, ModelFact) and is_same_model_call(other, fact):
+                    pending[number] = merged(other, fact)
+                    return
+            scope.pending_models += 1
+        pending.append(fact)
+        if scope.pending_models > _MODELS_IN_A_STEP or len(pending) > _TOOLS_IN_A_STEP:
+            self.open(scope, now=now)
+
+    def _record(self, scope: Scope, fact: Fact, now: float) -> None:
+        self._recorder.record(scope, fact)
+        self._open.pop(scope, None)
+        self._open[scope] = now
+        if scope.held is None:
+            self._held.pop(scope, None)
+        else:
+            self._hold(scope, now)
+
+    def _hold(self, scope: Scope, now: float) -> None:
+        scope.held_since = now
+        self._held.pop(scope, None)
+        self._held[scope] = None
+
+    def join(self, below: Scope, above: Scope, now: float) -> None:
+        """Make two scopes one. Where both are turns already they stay two."""
+        if below is above:
+            return
+        if below.turn is not None and above.turn is not None:
+            self.end_soon(below, now)
+            return
+        kept, gone = (below, above) if below.turn is not None else (above, below)
+        kept.key = above.key
+        kept.is_agent = above.is_agent
+        kept.take_hints(gone)
+        gone.into = kept
+        self._unsettled.pop(gone, None)
+        if gone.seen_by_mcp and not kept.has_tools:
+            kept.seen_by_mcp = (kept.seen_by_mcp or []) + gone.seen_by_mcp
+            if kept not in self._unsettled:
+                self._unsettle(kept, now)
+        pending, gone.pending, gone.pending_models = gone.pending, None, 0
+        if gone.due is not None and kept.due is None and gone is above:
+            self.end_soon(kept, now)
+        for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
+            self.add(kept, fact, now)
+
+    def open(self, scope: Scope, now: float | None = None) -> None:
+        """Make a scope a turn, and count what waited in it."""
+        while len(self._open) >= self._bound:
+            oldest = next(iter(self._open))
+            oldest.stop_reason = "evicted"
+            self._watch.count("turnwatch_turns_evicted_total", "open_turns_bound")
+            self._close(oldest)
+        self._unsettled.pop(scope, None)
+        scope.says_above()
+        parent = scope.above.found() if scope.above is not None else None
+        self._recorder.open(scope, parent.turn if parent is not None and not parent.closed else None)
+        self._open[scope] = scope.since if now is None else now
+        self._of_trace.setdefault(scope.trace_id, scope)
+        if scope.held is not None:
+            self._hold(scope, scope.since if now is None else now)
+        if scope.seen_by_mcp:
+            self._unsettle(scope, scope.since if now is None else now)
+        if scope.due is not None:
+            self._due[scope] = None
+
+    def finish(self, scope: Scope, above: Scope | None, span: SpanData, now: float) -> None:
+        """The span that bounds this scope has arrived: it is a turn, and it ends soon."""
+        scope = scope.found()
+        if scope.closed:
+            return
+        scope.ended_ns = max(scope.ended_ns, span.end_ns)
+        if above is not None and above is not scope:
+            scope.above = above
+            if scope.turn is not None:
+                scope.says_above()
+        if scope.turn is None:
+            if scope.is_empty:
+                if scope.saw_agent and not scope.child_turns:
+                    # An agent without calls is a turn as well, unless its calls are still to come.
+                    scope.due = now + self._grace
+                    self._silent[scope] = None
+                return
+            self.open(scope, now)
+        scope.stop_reason = scope.stop_reason or stop_reason_of(span)
+        self.end_soon(scope, now)
+
+    def end_soon(self, scope: Scope, now: float) -> None:
+        """End a turn after the grace period."""
+        scope.due = now + self._grace
+        self._due.pop(scope, None)
+        self._due[scope] = None
+
+    def _close(self, scope: Scope) -> None:
+        scope.closed = True
+        for index in (self._open, self._due, self._held, self._unsettled):
+            index.pop(scope, None)
+        self._places.forget(scope)
+        if self._of_trace.get(scope.trace_id) is scope:
+            del self._of_trace[scope.trace_id]
+        self._recorder.close(scope)
+        if self._on_end is not None and scope.turn is not None:
+            self._on_end(scope.turn)
+
+    def add_seen_by_mcp(self, scope: Scope, fact: ToolFact, now: float) -> None:
+        """Keep a call that MCP saw, until it is clear whether another span stands for it."""
+        if scope.has_tools or scope.closed:
+            return
+        if scope.seen_by_mcp is None:
+            scope.seen_by_mcp = []
+        scope.seen_by_mcp.append(fact)
+        if scope not in self._unsettled:
+            self._unsettle(scope, now)
+
+    def _unsettle(self, scope: Scope, now: float) -> None:
+        scope.since = now
+        self._unsettled.pop(scope, None)
+        self._unsettled[scope] = None
+
+    def count_now(self, scope: Scope) -> None:
+        """Count the model calls held back in a turn: no second span of them will come."""
+        self._recorder.count_held(scope)
+        self._held.pop(scope, None)
+
+    def goes_on(self, scope: Scope) -> None:
+        """Keep a turn open that was about to end."""
+        scope.due = None
+        self._due.pop(scope, None)
+
+    # Time
+
+    def tick(self, now: float) -> None:
+        """Let time pass: count what waited long enough, end what is due."""
+        for scope in _while_older(self._held, lambda scope: scope.held_since, now - _HELD_MODEL_SECONDS):
+            self._recorder.count_held(scope)
+            self._held.pop(scope, None)
+        for scope in _while_older(self._unsettled, lambda scope: scope.since, now - self._settle):
+            self.settle(scope, now)
+        for scope in _while_older(self._due, lambda scope: scope.due or 0.0, now):
+            self._close(scope)
+        for scope in _while_older(self._silent, lambda scope: scope.due or 0.0, now):
+            self._end_silent(scope)
+        for scope in _while_older(self._open, lambda scope: self._open[scope], now - self._idle):
+            self._close(scope)
+        self._places.forget_older(now - self._idle, now)
+
+    def _end_silent(self, scope: Scope) -> None:
+        del self._silent[scope]
+        if scope.into is None and scope.is_empty and not scope.child_turns:
+            self.open(scope)
+            self._close(scope)
+
+    def settle(self, scope: Scope, now: float) -> None:
+        """Nothing came that says where these calls belong: they count towards their trace."""
+        self._unsettled.pop(scope, None)
+        if scope.turn is not None:
+            self._recorder.count_seen_by_mcp(scope)
+            return
+        of_trace = None if scope.is_agent else self._of_trace.get(scope.trace_id)
+        if of_trace is not None and of_trace is not scope:
+            scope.take_hints(of_trace)
+            pending, scope.pending = scope.pending, None
+            if scope.seen_by_mcp and not of_trace.has_tools:
+                of_trace.seen_by_mcp = (of_trace.seen_by_mcp or []) + scope.seen_by_mcp
+                if of_trace not in self._unsettled:
+                    self._unsettle(of_trace, now)
+            scope.into = of_trace
+            for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
+                self.add(of_trace, fact, now)
+            return
+        self.open(scope, now=now)
+        if scope.seen_by_mcp:
+            self._recorder.count_seen_by_mcp(scope)
+
+    def flush(self) -> None:
+        """Count everything that waits and end every turn."""
+        for scope in list(self._unsettled):
+            if scope in self._unsettled and scope.into is None:
+                self.settle(scope, scope.since)
+        for scope in list(self._silent):
+            self._end_silent(scope)
+        for scope in list(self._open):
+            self._close(scope)
+        self._of_trace.clear()
+
+
+def _while_older(
+    scopes: dict[Scope, float] | dict[Scope, None], age: Callable[[Scope], float], limit: float
+) -> list[Scope]:
+    """The first scopes of an ordered index, as long as they are older than this."""
+    old: list[Scope] = []
+    for scope in scopes:
+        if age(scope) > limit:
+            break
+        old.append(scope)
+    return old
