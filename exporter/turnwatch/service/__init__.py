@@ -1,0 +1,1 @@
+"""The OTLP receiver, what it passes on, and its lifecycle."""

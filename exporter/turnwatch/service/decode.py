@@ -1,0 +1,89 @@
+"""From the bytes of a request to what is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+from google.protobuf.message import DecodeError
+
+from turnwatch.service.decompress import decompressed
+from turnwatch.service.elements import check_elements
+from turnwatch.service.refusal import MALFORMED, Refusal
+from turnwatch.service.signals import REQUESTS, Form, Signal
+from turnwatch.settings import Service
+from turnwatch.sources.spans.otlp import spans_of_json, spans_of_request
+from turnwatch.sources.spans.span import SpanData
+
+_LISTS: Final = {"traces": "resourceSpans", "logs": "resourceLogs"}
+# What a body of the wrong shape raises on the way through it; never one of our own errors.
+_WRONG_SHAPE: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
+
+
+@dataclass(slots=True)
+class Decoded:
+    """What a request holds.
+
+    Attributes:
+        items: How many spans or log records came, rejected ones included.
+        spans: Those to count.
+        rejected: How many were left out.
+        why: Why, in words.
+    """
+
+    items: int = 0
+    spans: list[SpanData] = field(default_factory=list)
+    rejected: int = 0
+    why: str = ""
+
+
+def decode(body: bytes, signal: Signal, form: Form, encoding: str, limits: Service) -> Decoded:
+    """Decode one request within the limits.
+
+    Raises:
+        Refusal: malformed, or too large.
+    """
+    if signal == "metrics":  # passed on, never read
+        return Decoded(items=1)
+    body = decompressed(body, encoding, limits.max_body_bytes)
+    check_elements(body, signal, form, limits.max_elements)
+    try:
+        message = _json(body, signal) if form == "json" else REQUESTS[signal].FromString(body)
+        if signal == "logs":
+            return _records(message, form)
+        return _within(limits, spans_of_json(message) if form == "json" else spans_of_request(message))
+    except DecodeError:
+        raise Refusal(MALFORMED, f"the body is no valid OTLP {form}") from None
+    except _WRONG_SHAPE as error:
+        raise Refusal(MALFORMED, f"the body is no valid OTLP {form} ({type(error).__name__})") from None
+
+
+def _json(body: bytes, signal: Signal) -> dict[str, Any]:
+    value = orjson.loads(body)
+    if not isinstance(value, dict) or not isinstance(value.get(_LISTS[signal], []), list):
+        raise TypeError
+    return value
+
+
+def _within(limits: Service, spans: Iterable[SpanData]) -> Decoded:
+    decoded = Decoded()
+    for span in spans:
+        decoded.items += 1
+        if len(span.attributes) > limits.max_attributes:
+            decoded.rejected += 1
+            decoded.why = f"a span has more than {limits.max_attributes} attributes"
+        elif not (0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128):
+            decoded.rejected += 1
+            decoded.why = "a span has no valid trace and span id"
+        else:
+            decoded.spans.append(span)
+    return decoded
+
+
+def _records(message: Any, form: Form) -> Decoded:
+    if form == "json":
+        scopes = [scope for one in message.get("resourceLogs", ()) for scope in one.get("scopeLogs") or ()]
+        return Decoded(items=sum(len(scope.get("logRecords") or ()) for scope in scopes))
+    return Decoded(items=sum(len(scope.log_records) for one in message.resource_logs for scope in one.scope_logs))

@@ -1,0 +1,135 @@
+"""An HTTP server on one address: uvicorn, with deadlines for headers and without signal handlers of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from turnwatch.errors import SettingsError
+from turnwatch.settings import Service
+
+_HEADER_BYTES: Final = 65_536
+_KEEP_ALIVE_SECONDS: Final = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """Files of a TLS certificate (with its chain) and its key, in PEM."""
+
+    certificate: Path
+    key: Path
+
+    def check(self) -> None:
+        """Load both.
+
+        Raises:
+            SettingsError: they cannot be read or do not belong together.
+        """
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as error:
+            why = error.strerror or type(error).__name__
+            raise SettingsError(f"certificate {self.certificate} with key {self.key}: {why}") from None
+
+
+def bound_socket(host: str, port: int) -> socket.socket:
+    """A listening socket.
+
+    Raises:
+        SettingsError: the address is taken or cannot be had.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        return socket.create_server(address[:2], family=family, backlog=512)
+    except OSError as error:
+        raise SettingsError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+
+
+class Listener(uvicorn.Server):
+    """Serves an ASGI app on a socket that is bound already.
+
+    Args:
+        certificate: None serves without TLS.
+    """
+
+    def __init__(self, app: Any, bound: socket.socket, limits: Service, certificate: Certificate | None = None) -> None:
+        class Protocol(_PatientProtocol):
+            header_timeout = limits.header_timeout_s
+
+        self._bound = bound
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=Protocol,
+                ws="none",
+                lifespan="off",
+                interface="asgi3",
+                access_log=False,
+                log_config=None,
+                log_level="error",
+                server_header=False,
+                proxy_headers=False,
+                limit_concurrency=limits.max_connections,
+                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                # Whoever is in the middle of a body may finish it.
+                timeout_graceful_shutdown=max(1, round(limits.body_timeout_s)),
+                h11_max_incomplete_event_size=_HEADER_BYTES,
+                ssl_certfile=None if certificate is None else str(certificate.certificate),
+                ssl_keyfile=None if certificate is None else str(certificate.key),
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs several listeners."""
+        yield
+
+    async def run_until_stopped(self) -> None:
+        """Serve until ``stop``; then finish what is under way."""
+        await self.serve(sockets=[self._bound])
+
+    def stop(self) -> None:
+        """Take no new connection and end."""
+        self.should_exit = True
+
+    async def wait_until_started(self) -> None:
+        """Return when requests are answered."""
+        while not self.started:
+            await asyncio.sleep(0.01)
+
+
+class _PatientProtocol(H11Protocol):
+    """uvicorn's HTTP/1.1, which waits for the end of headers only so long."""
+
+    header_timeout = 10.0
+    _headers_began: float | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._await_headers()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._await_headers()
+        else:
+            self._headers_began = None
+
+    def _await_headers(self) -> None:
+        # From the first byte, however many more dribble in.
+        now = self.loop.time()
+        if self._headers_began is None:
+            self._headers_began = now
+        if self.timeout_keep_alive_task is None:
+            due = max(0.0, self._headers_began + self.header_timeout - now)
+            self.timeout_keep_alive_task = self.loop.call_later(due, self.timeout_keep_alive_handler)

@@ -1,0 +1,163 @@
+"""OTLP over HTTP: /v1/traces and /v1/logs, and /v1/metrics where everything is passed on."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+from google.rpc.status_pb2 import Status
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from turnwatch.core.watch import Watch
+from turnwatch.service.access import authorizes
+from turnwatch.service.decompress import check_encoding
+from turnwatch.service.forward_queue import ForwardQueue
+from turnwatch.service.health import Health
+from turnwatch.service.intake import Intake
+from turnwatch.service.pending import PendingBodies
+from turnwatch.service.refusal import (
+    FAULT,
+    NOT_FOUND,
+    TOO_LARGE,
+    UNAUTHORIZED,
+    UNSUPPORTED,
+    WRONG_METHOD,
+    Refusal,
+)
+from turnwatch.service.signals import CONTENT_TYPES, FORMS, PATHS, READ, Form, Signal, response
+
+_SIGNALS: Final[dict[str, Signal]] = {path: signal for signal, path in PATHS.items()}
+# How much of a body that is not wanted is still read, so that its sender gets to see the answer.
+_LINGER_BYTES: Final = 33_554_432
+_LINGER_SECONDS: Final = 2.0
+
+
+class Receiver:
+    """Answers export requests.
+
+    Args:
+        intake: Decodes and counts.
+        pending: Where bodies are held while they arrive and wait.
+        health: Answers /healthz and /readyz on the same port.
+        queue: Takes what is to be passed on; None where nothing is.
+    """
+
+    def __init__(
+        self, watch: Watch, intake: Intake, pending: PendingBodies, health: Health, queue: ForwardQueue | None = None
+    ) -> None:
+        self._watch = watch
+        self._limits = watch.settings.service
+        self._intake = intake
+        self._queue = queue
+        self._pending = pending
+        self.app = Starlette(
+            routes=[
+                *(Route(path, self._export, methods=["POST"]) for path in PATHS.values()),
+                *health.routes(),
+            ],
+            exception_handlers={HTTPException: self._not_routed},
+        )
+        # /v1/traces/ would otherwise be answered with a redirect, which exporters do not follow with their body.
+        self.app.router.redirect_slashes = False
+
+    async def _export(self, request: Request) -> Response:
+        signal = _SIGNALS[request.url.path]
+        form = FORMS.get(_media_type(request))
+        try:
+            rejected, why = await self._take(request, signal, form)
+        except ClientDisconnect:
+            self._count(signal, "disconnected")
+            return Response(status_code=400)
+        except Refusal as refusal:
+            self._count(signal, refusal.reason.outcome)
+            return _refused(refusal, form)
+        except Exception:
+            self._watch.internal_error("a request")
+            self._count(signal, FAULT.outcome)
+            return _refused(Refusal(FAULT, "the request could not be handled"), form)
+        self._count(signal, "partial" if rejected else "ok")
+        return _encoded(response(signal, rejected, why), form or "protobuf")
+
+    async def _take(self, request: Request, signal: Signal, form: Form | None) -> tuple[int, str]:
+        if not authorizes(request.headers.get("authorization"), self._limits.token):
+            raise Refusal(UNAUTHORIZED, "a bearer token is needed", {"www-authenticate": "Bearer"})
+        if signal not in READ and self._queue is None:
+            raise Refusal(NOT_FOUND, f"{signal} are taken only where they are passed on (--forward)")
+        if form is None:
+            raise Refusal(UNSUPPORTED, f"content-type is none of {', '.join(CONTENT_TYPES.values())}")
+        encoding = request.headers.get("content-encoding", "identity").strip().lower() or "identity"
+        check_encoding(encoding)
+        if int(request.headers.get("content-length", 0)) > self._limits.max_body_bytes:
+            raise Refusal(TOO_LARGE, f"the body is larger than {self._limits.max_body_bytes} bytes")
+        with self._pending.open() as place:
+            body = await place.read(request.stream())
+            try:
+                decoded = await asyncio.wrap_future(self._intake.submit(body, signal, form, encoding))
+            except Refusal as refusal:
+                refusal.body_was_read = True
+                raise
+            if self._queue is not None:
+                content_type = request.headers["content-type"]
+                await self._queue.offer(signal, body, content_type, encoding, decoded.items)
+        return decoded.rejected, decoded.why
+
+    def _count(self, signal: Signal, outcome: str) -> None:
+        self._watch.count("turnwatch_requests_total", signal, outcome)
+
+    async def _not_routed(self, request: Request, error: Exception) -> Response:
+        is_known = request.url.path in _SIGNALS
+        headers = dict(getattr(error, "headers", None) or {})
+        refusal = Refusal(WRONG_METHOD if is_known else NOT_FOUND, "POST only" if is_known else "no such path", headers)
+        return _refused(refusal, FORMS.get(_media_type(request)))
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _encoded(message: Message, form: Form, status: int = 200) -> Response:
+    if form == "json":
+        content = json_format.MessageToJson(message, indent=None).encode()
+    else:
+        content = message.SerializeToString()
+    return Response(content, status, media_type=CONTENT_TYPES[form])
+
+
+def _refused(refusal: Refusal, form: Form | None) -> Response:
+    """The answer to a request that is not taken: google.rpc.Status in the request's own form."""
+    answer = _encoded(Status(code=refusal.reason.grpc, message=str(refusal)), form or "json", refusal.reason.http)
+    answer.headers.update(refusal.headers)
+    return answer if refusal.body_was_read else _LingeringResponse(answer)
+
+
+class _LingeringResponse(Response):
+    """Answers at once, then reads a little more and closes.
+
+    Closing while the sender still sends resets the connection, and with it goes the answer that it did not read yet.
+    """
+
+    def __init__(self, answer: Response) -> None:
+        super().__init__(answer.body, answer.status_code)
+        self.raw_headers = [*answer.raw_headers, (b"connection", b"close")]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        left = _LINGER_BYTES
+        try:
+            async with asyncio.timeout(_LINGER_SECONDS):
+                while left > 0:
+                    message = await receive()
+                    left -= len(message.get("body", b""))
+                    if message["type"] != "http.request" or not message.get("more_body", False):
+                        break
+        except TimeoutError:
+            pass
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
