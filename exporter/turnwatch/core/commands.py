@@ -7,18 +7,23 @@ from typing import Final
 
 _LOOKED_AT_CHARS: Final = 4096
 
-_PACKAGE_MANAGERS: Final = "pip pip3 conda npm yarn pnpm apt apt-get brew cargo gem poetry uv".split()
-_SHELL_WORDS: Final = "rm mv cp mkdir rmdir touch ln chmod chown tee patch dd truncate kill pkill".split()
-_GIT_WORDS: Final = (
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+_PACKAGE_MANAGERS: Final = _words("pip pip3 conda npm yarn pnpm apt apt-get brew cargo gem poetry uv")
+_SHELL_WORDS: Final = _words("rm mv cp mkdir rmdir touch ln chmod chown tee patch dd truncate kill pkill")
+_GIT_WORDS: Final = _words(
     "apply checkout commit reset stash add rm mv merge rebase clean restore revert pull push init clone cherry-pick am"
-).split()
-_SQL_WORDS: Final = (
+)
+_SQL_WORDS: Final = _words(
     "insert update delete create alter drop truncate replace merge grant revoke rename begin commit rollback use set"
-).split()
-_CODE_WORDS: Final = (
+)
+_CODE_WORDS: Final = _words(
     "write write_text write_bytes writelines open save to_csv remove rename mkdir makedirs unlink shutil edit_file "
     "insert_content create_file append_file writeFile commit"
-).split()
+)
 
 # Whatever changes state has one of these words, or a ">"; most commands have none and need no closer look.
 _WORDS: Final = re.compile(r"[A-Za-z_][\w-]*")

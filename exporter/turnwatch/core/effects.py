@@ -51,6 +51,8 @@ def is_talk(tool: str) -> bool:
 
 _TALKS: Final = "talks"
 _WAITS: Final = "waits"
+
+
 def runs_code(tool: str) -> bool:
     """Whether a tool by its name runs commands or code, whose text tells only some of what it changes."""
     return _by_name(tool) is _RUNS_CODE
@@ -61,25 +63,28 @@ _READS: Final = "reads"
 _RUNS_CODE: Final = "runs code"
 _BY_ARGUMENT: Final = "by argument"
 
-_READ_WORDS: Final = frozenset(
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_READ_WORDS: Final = _words(
     "get list ls read view show find search grep glob query lookup look fetch retrieve describe inspect check status "
     "count head tail cat open scroll goto ask explain summarize summarise calculate calc compute "
     "validate verify preview diff compare history browse screenshot download peek stat tree which recall rag select "
-    "info help is has exists watch monitor ping analyze analyse estimate".split()
+    "info help is has exists watch monitor ping analyze analyse estimate"
 )
-_CHANGE_WORDS: Final = frozenset(
+_CHANGE_WORDS: Final = _words(
     "write edit create update delete remove insert append replace patch apply save store put post set add move mv "
     "rename cp copy mkdir rm touch upload send submit book cancel order buy purchase pay refund transfer commit push "
     "merge install uninstall deploy publish modify change drop truncate restart start stop kill enable disable assign "
     "close reopen approve reject schedule register upsert exchange return undo redo format chmod chown sed "
-    "charge debit withdraw deposit".split()
+    "charge debit withdraw deposit"
 )
-_TALK_WORDS: Final = frozenset(
-    "think thinking thought plan planning reason reflect note log print echo say speak comment".split()
-)
+_TALK_WORDS: Final = _words("think thinking thought plan planning reason reflect note log print echo say speak comment")
 _WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
-_CODE_WORDS: Final = frozenset(
-    "bash shell sh zsh terminal cmd command exec execute run ipython python code sql powershell console repl".split()
+_CODE_WORDS: Final = _words(
+    "bash shell sh zsh terminal cmd command exec execute run ipython python code sql powershell console repl"
 )
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 

@@ -262,8 +262,10 @@ _FAILURE: Final = re.compile(
     re.IGNORECASE,
 )
 _UNKNOWN_TOOL: Final = re.compile(
-    r"(?:unknown|unregistered|unrecogni[sz]ed|undefined|invalid|no such|non-?existent) (?:tool|function)\b(?! (?:arg|param|input|call))"
-    r"|(?:tool|function) (?:name )?[\"'`]?[\w.\-/]*[\"'`]? ?(?:is |was |does )?(?:not (?:found|exist|registered|available|defined|a valid)"
-    r"|unknown|doesn't exist)|not a (?:valid|known|registered) (?:tool|function)\b|toolnotfound",
+    r"(?:unknown|unregistered|unrecogni[sz]ed|undefined|invalid|no such|non-?existent) (?:tool|function)\b"
+    r"(?! (?:arg|param|input|call))"
+    r"|(?:tool|function) (?:name )?[\"'`]?[\w.\-/]*[\"'`]? ?(?:is |was |does )?"
+    r"(?:not (?:found|exist|registered|available|defined|a valid)|unknown|doesn't exist)"
+    r"|not a (?:valid|known|registered) (?:tool|function)\b|toolnotfound",
     re.IGNORECASE,
 )

@@ -147,7 +147,7 @@ class TurnState:
         self._saw_usage = False
         self._priced_calls = 0
         self._stuck = False
-        self.engine = Engine()
+        self.engine = Engine(volatile_keys=watch.volatile_keys)
         self.guard: Guard | None = None
         with watch.lock:
             self.series: AgentSeries = watch.agent_series(agent)
@@ -155,7 +155,7 @@ class TurnState:
             if self.conversation_id is not None:
                 self._conversation, dropped = watch.conversations.touch(self.conversation_id, self.started)
                 self._conversation.turns += 1
-                self._conversation.engine.begin_turn(agent)
+                self._conversation.engine.begin_turn(agent, child=parent is not None)
                 if dropped:
                     watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
         self._key = watch.opened(self)
@@ -442,6 +442,10 @@ class TurnState:
             self._add_to_totals(spend or 0.0, usage.total if usage is not None else 0, ended + watch.window)
             if call.text is not None:
                 verdict = self.engine.observe_reply(call.text)
+                if self._conversation is not None:
+                    over_turns = self._conversation.engine.observe_reply(call.text, self.agent)
+                    if verdict is None and over_turns is not None:
+                        verdict = self._in_this_turn(over_turns)
                 if verdict is not None:
                     self._add_verdict(verdict, self._tool(verdict.tool).series)
         if verdict is not None:

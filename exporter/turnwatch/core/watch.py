@@ -128,7 +128,11 @@ class Watch:
             series.open_turns.clear()
 
     def _make_conversation(self, conversation_id: str) -> ConversationState:
-        return ConversationState(conversation_id, Engine(scope="conversation"), self.settings.bounds.keys_per_turn)
+        return ConversationState(
+            conversation_id,
+            Engine(scope="conversation", volatile_keys=self.volatile_keys),
+            self.settings.bounds.keys_per_turn,
+        )
 
     # Series
 
@@ -204,9 +208,13 @@ class Watch:
         return input_hash(
             tool,
             args,
-            volatile_keys=self._tool_volatile_keys.get(tool, self._volatile_keys),
+            volatile_keys=self.volatile_keys(tool),
             key=self.settings.hash_key,
         )
+
+    def volatile_keys(self, tool: str) -> frozenset[str]:
+        """The argument names that do not count for this tool."""
+        return self._tool_volatile_keys.get(tool, self._volatile_keys)
 
     def override(self, tool: str) -> ToolOverride | None:
         """What the settings say about this tool."""

@@ -197,9 +197,7 @@ def _seconds(call: dict[str, Any]) -> float | None:
 
 def _model_call(call: dict[str, Any], model: str) -> ModelCall:
     at = _seconds(call)
-    return ModelCall(
-        str(call.get("model") or model), usage=_usage(call), spend_usd=_spend(call), started=at, ended=at
-    )
+    return ModelCall(str(call.get("model") or model), usage=_usage(call), spend_usd=_spend(call), started=at, ended=at)
 
 
 def _usage(call: dict[str, Any]) -> Usage | None:

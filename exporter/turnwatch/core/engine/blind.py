@@ -38,8 +38,7 @@ def without_results(tool: str, key: int, latest: deque[tuple[int, int]], t: Thre
             "window",
             "warn",
             numbers,
-            f"{count} of the last {len(latest)} calls were {tool} with the same arguments; "
-            "its results are not known.",
+            f"{count} of the last {len(latest)} calls were {tool} with the same arguments; its results are not known.",
             "the tool and its arguments",
             "other calls between, or results that show a change",
         )

@@ -19,6 +19,7 @@ from turnwatch.core.verdict import SEVERITY_RANK, Mode, Verdict
 from turnwatch.settings import DEFAULT_VOLATILE_KEYS
 
 _MAX_TOOLS: Final = 256
+_REPLY: Final = "\0reply"
 
 
 def _default_volatile_keys(_: str) -> frozenset[str]:
@@ -33,13 +34,15 @@ class Seen:
             one of the two results is not known; None when there was no identical call before.
         stale_calls: Rounds of this same call with this same result while nothing changed, the first one
             included; 0 when this is not a stale call.
+        stuck: Whether it belongs to a pattern that is stuck, reported before or not.
     """
 
-    __slots__ = ("repeat_result", "stale_calls")
+    __slots__ = ("repeat_result", "stale_calls", "stuck")
 
     def __init__(self) -> None:
         self.repeat_result: Literal["same", "changed", "unknown"] | None = None
         self.stale_calls = 0
+        self.stuck = False
 
 
 class Engine:
@@ -65,6 +68,7 @@ class Engine:
         "_deep_round",
         "_epoch",
         "_errors",
+        "_in_child_turn",
         "_memory",
         "_monologue",
         "_monologue_text",
@@ -114,6 +118,7 @@ class Engine:
         self._round = 0
         self._round_id: int | None = None
         self._root_agent: str | None = None
+        self._in_child_turn = False
         self._deep = 0
         self._deep_round = -1
         self._tools: dict[str, ToolStreaks] = {}
@@ -146,6 +151,7 @@ class Engine:
         sub-agent, is a hand-off: nothing came in from outside, and repetition goes on counting, in turns.
         """
         self._round += 1
+        self._in_child_turn = child
         if child:
             return
         if agent == self._root_agent:
@@ -162,6 +168,7 @@ class Engine:
         seen = self.last
         seen.repeat_result = None
         seen.stale_calls = 0
+        seen.stuck = False
         changes = changes_state(call)
         key = identity(call, changes, self._volatile_keys(call.tool))
         if key is None:
@@ -196,19 +203,29 @@ class Engine:
             self._succeeded(call, question, result, changes, findings)
         return self._report(call.tool, findings) if findings else None
 
-    def observe_reply(self, text: Evidence) -> Verdict | None:
+    def observe_reply(self, text: Evidence, agent: str = "") -> Verdict | None:
         """Judge one more text reply of the model in which it made no tool call.
+
+        Args:
+            text: Evidence of the reply.
+            agent: Whose reply it is, for an engine of a conversation.
 
         Returns:
             A verdict when this reply brought one that the turn did not have yet.
         """
-        if text.normal != self._monologue_text:
-            self._monologue.end()
-            self._monologue_text = text.normal
-        self._round += 1
-        self._monologue.add(max(1, self.calls), self._round)
-        rounds = self._monologue.rounds
-        if rounds < self._t.monologue_stuck or text.empty:
+        self.last.stuck = False
+        if text.empty:
+            return None
+        if self._turns_are_rounds:
+            rounds = self._replied_alike(text, agent)
+        else:
+            if text.normal != self._monologue_text:
+                self._monologue.end()
+                self._monologue_text = text.normal
+            self._round += 1
+            self._monologue.add(self.calls, self._round)
+            rounds = self._monologue.rounds
+        if rounds < self._t.monologue_stuck:
             return None
         return self._report(
             "",
@@ -217,18 +234,29 @@ class Engine:
                     "monologue",
                     "stuck",
                     [max(1, self.calls)],
-                    f"The model gave the same text {rounds} times in a row without calling a tool.",
+                    f"The same text was replied {rounds} times and nothing else came of it.",
                     "the text of the reply",
                     "a different reply, or a tool call",
                 )
             ],
         )
 
+    def _replied_alike(self, text: Evidence, agent: str) -> int:
+        """In how many turns this agent has given this reply, neither a user nor news having come between."""
+        if self._in_child_turn:
+            return 0
+        question = self._memory.question(hash((agent, _REPLY)), self._epoch, self.calls, self._round)
+        if question.calls == 1:
+            question.answer_first(text.exact, self.calls, self._round, self._novel, None)
+            return 1
+        answer = question.answer(text, self.calls, self._round, self._novel)
+        if answer.numbers[-1] != self.calls or answer.last_round != self._round:
+            answer.again(self.calls, self._round)
+        return 0 if answer.nearly or answer.novel_at_first != self._novel else answer.rounds
+
     # How a call can end
 
-    def _without_result(
-        self, call: ToolCall, key: int, question: Question, findings: list[Finding | None]
-    ) -> None:
+    def _without_result(self, call: ToolCall, key: int, question: Question, findings: list[Finding | None]) -> None:
         if question.in_round > 1:
             return
         self._blind.append((key, self.calls))
@@ -339,7 +367,8 @@ class Engine:
 
     def _stands_still(self, novel_at_first: int, rounds: int, news_per_round: float) -> bool:
         """Whether hardly anything new was learnt since a pattern of so many rounds began."""
-        return self._novel - novel_at_first <= news_per_round * rounds
+        # Over turns any news is progress: workers that begin alike and then find something are no loop.
+        return self._novel - novel_at_first <= (0 if self._turns_are_rounds else news_per_round * rounds)
 
     def _whatever_asked(
         self, call: ToolCall, result: Evidence, empty: bool, known: bool, findings: list[Finding | None]
@@ -395,6 +424,7 @@ class Engine:
         found = worst([finding for finding in findings if finding is not None])
         if found is None:
             return None
+        self.last.stuck = found.severity == "stuck"
         rank = SEVERITY_RANK[found.severity]
         epoch, novel, said = self._said
         if (epoch, novel) == (self._epoch, self._novel) and said >= rank:

@@ -175,9 +175,9 @@ class Question:
     def fail(self, number: int, round_: int, worked: int) -> int:
         """Note a failure; how often in a row it failed, ``worked`` calls having worked so far in the turn."""
         if not self.failures or self.worked_before != worked:
-            self.worked_before = worked
+            self.worked_before: int = worked
             self.failures = 0
-            self.failure_round = -1
+            self.failure_round: int = -1
             self.failure_numbers: list[int] = []
         if self.failure_round != round_:
             self.failure_round = round_
