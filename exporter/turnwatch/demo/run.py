@@ -152,11 +152,10 @@ def _agents(timeline: Timeline, registry: CollectorRegistry) -> Iterator[tuple[L
         number, at = len(loop.call_times), loop.call_times[-1]
         if number == 3:
             timeline.third_call_at = at
-        asked = f'call {number}: {TOOL}(customer_id="C-7841")'
+        timeline.tell(STUCK_AGENT, f'call {number}: {TOOL}(customer_id="C-7841")', at=at)
         duplicates = registry.get_sample_value("agent_duplicate_tool_calls_total", {"agent": STUCK_AGENT, "tool": TOOL})
         if duplicates:
-            asked += f"; duplicate counted: agent_duplicate_tool_calls_total {duplicates:g}"
-        timeline.tell(STUCK_AGENT, asked, at=at)
+            timeline.tell("turnwatch", f"duplicate counted: agent_duplicate_tool_calls_total {duplicates:g}")
         for verdict in state.verdicts:
             if verdict.detected_call == number:
                 timeline.tell("turnwatch", f"verdict {verdict.severity}: {verdict.reason}")
