@@ -112,12 +112,12 @@ class Evidence:
 
     @property
     def digitless(self) -> Digest | None:
-        """Digest of a short text without its digits; None when the text is longer or holds no digit."""
+        """Digest of a short text without its numbers and ids; None when the text is longer or has none."""
         text = self.whole
         if text is None:
             return None
         bare = _DIGITS.sub("0", text)
-        return None if bare == text and not _DIGITS.search(text) else hash_text(bare)
+        return hash_text(bare) if _DIGITS.search(text) else None
 
     @property
     def empty(self) -> bool:
@@ -174,7 +174,8 @@ def _plain(value: object) -> Any:
 
 _JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
-_DIGITS: Final = re.compile(r"\d+(?:[.,:]\d+)*")
+# Numbers, and ids: words with a digit in them.
+_DIGITS: Final = re.compile(r"\w*\d\w*(?:[.,:-]\w*\d\w*)*")
 
 
 def hash_text(text: str) -> bytes:

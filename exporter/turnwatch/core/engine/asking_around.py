@@ -2,13 +2,94 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from turnwatch.core.effects import has_free_text, is_polling, is_talk
 from turnwatch.core.engine.finding import Finding, severity
 from turnwatch.core.engine.streaks import Streak
 from turnwatch.core.engine.thresholds import Thresholds
+from turnwatch.core.events import ToolCall
+from turnwatch.core.evidence import Digest, Evidence
+
+_MAX_TOOLS: Final = 256
 
 
-def empty(tool: str, streak: Streak, t: Thresholds) -> Finding | None:
-    """Calls of one tool that all found nothing."""
+class _Tool:
+    """What the latest calls of one tool have in common, whatever they asked."""
+
+    __slots__ = ("empty", "exact", "number", "same")
+
+    def __init__(self) -> None:
+        self.exact: Digest | None = None
+        self.number = 0
+        self.empty = Streak()
+        self.same = Streak()
+
+
+class AskingAround:
+    """The results of each tool's calls that do not change state, in a row."""
+
+    __slots__ = ("_t", "_tools")
+
+    def __init__(self, thresholds: Thresholds) -> None:
+        self._t = thresholds
+        self._tools: dict[str, _Tool] = {}
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def forget(self) -> None:
+        """Start again at nothing."""
+        self._tools.clear()
+
+    def observe(
+        self, call: ToolCall, result: Evidence, empty: bool, known: bool, number: int, round_: int, novel: int
+    ) -> Finding | None:
+        """Note one more result.
+
+        Args:
+            call: The call.
+            result: Its result.
+            empty: Whether the result says that there is nothing.
+            known: Whether this same call had this result before.
+            number: The call's number.
+            round_: Its round.
+            novel: How much news there has been in the turn.
+        """
+        tool = self._tools.get(call.tool)
+        if tool is None:
+            if len(self._tools) >= _MAX_TOOLS:
+                del self._tools[next(iter(self._tools))]
+            tool = self._tools[call.tool] = _Tool()
+        same = tool.exact == result.exact
+        before = tool.number
+        if not same:
+            tool.exact = result.exact
+            tool.number = number
+            tool.same.end()
+        if empty:
+            if is_polling(call) or is_talk(call.tool):
+                return None
+            self._add(tool.empty, number, round_, novel)
+            return _empty(call.tool, tool.empty, self._t)
+        tool.empty.end()
+        # The same answer for other names is a fact about them; for other words it is the same question.
+        if not same or known or not has_free_text(call.args):
+            return None
+        if not tool.same.rounds:
+            self._add(tool.same, before, round_ - 1, novel)
+        self._add(tool.same, number, round_, novel)
+        return _reworded(call.tool, tool.same, self._t)
+
+    def _add(self, streak: Streak, number: int, round_: int, novel: int) -> None:
+        if streak.rounds and novel - streak.novel_at_first > self._t.stale_novel * streak.rounds:
+            streak.end()
+        if not streak.rounds:
+            streak.novel_at_first = novel
+        streak.add(number, round_)
+
+
+def _empty(tool: str, streak: Streak, t: Thresholds) -> Finding | None:
     found = severity(streak.rounds, t.empty_warn, t.empty_stuck)
     return found and Finding(
         "empty_results",
@@ -20,8 +101,7 @@ def empty(tool: str, streak: Streak, t: Thresholds) -> Finding | None:
     )
 
 
-def reworded(tool: str, streak: Streak, t: Thresholds) -> Finding | None:
-    """Differently worded calls of one reading tool with one and the same result."""
+def _reworded(tool: str, streak: Streak, t: Thresholds) -> Finding | None:
     found = severity(streak.rounds, t.reworded_warn, t.reworded_stuck)
     return found and Finding(
         "stale_repeat",

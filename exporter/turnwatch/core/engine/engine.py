@@ -6,20 +6,21 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from turnwatch.core.effects import changes_state, has_free_text, is_polling, is_talk
-from turnwatch.core.engine import asking_around, blind, failing, polling, repeating
+from turnwatch.core.effects import changes_state, is_polling
+from turnwatch.core.engine import blind, failing, polling, repeating, replies
+from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
 from turnwatch.core.engine.identity import identity
 from turnwatch.core.engine.memory import Answer, Memory, Question, Results
-from turnwatch.core.engine.streaks import ErrorStreak, Streak, ToolStreaks
+from turnwatch.core.engine.replies import Monologue
+from turnwatch.core.engine.streaks import ErrorStreak, Streak
 from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.events import ToolCall
-from turnwatch.core.evidence import Digest, Evidence
+from turnwatch.core.evidence import Evidence
 from turnwatch.core.verdict import SEVERITY_RANK, Mode, Verdict
 from turnwatch.settings import DEFAULT_VOLATILE_KEYS
 
 _MAX_TOOLS: Final = 256
-_REPLY: Final = "\0reply"
 
 
 def _default_volatile_keys(_: str) -> frozenset[str]:
@@ -63,6 +64,7 @@ class Engine:
     """
 
     __slots__ = (
+        "_asking_around",
         "_blind",
         "_deep",
         "_deep_round",
@@ -71,7 +73,6 @@ class Engine:
         "_in_child_turn",
         "_memory",
         "_monologue",
-        "_monologue_text",
         "_no_news",
         "_novel",
         "_reported",
@@ -81,7 +82,6 @@ class Engine:
         "_round_id",
         "_said",
         "_t",
-        "_tools",
         "_turns_are_rounds",
         "_unknown_tools",
         "_volatile_keys",
@@ -121,12 +121,11 @@ class Engine:
         self._in_child_turn = False
         self._deep = 0
         self._deep_round = -1
-        self._tools: dict[str, ToolStreaks] = {}
+        self._asking_around = AskingAround(self._t)
         self._errors = ErrorStreak()
         self._no_news = Streak()
         self._unknown_tools = Streak()
-        self._monologue = Streak()
-        self._monologue_text: Digest | None = None
+        self._monologue = Monologue()
         self._blind: deque[tuple[int, int]] = deque(maxlen=self._t.blind_window)
         self._reported: dict[tuple[str, str], int] = {}
         self._said = (-1, -1, -1)
@@ -177,8 +176,7 @@ class Engine:
         if not self._turns_are_rounds and (call.round is None or call.round != self._round_id):
             self._round_id = call.round
             self._round += 1
-        if self._monologue.rounds:
-            self._monologue.end()
+        self._monologue.end()
         question = self._memory.question(key, self._epoch, self.calls, self._round)
         result = call.result
         if result is None and call.outcome in ("error", "denied"):
@@ -214,45 +212,16 @@ class Engine:
             A verdict when this reply brought one that the turn did not have yet.
         """
         self.last.stuck = False
-        if text.empty:
+        if text.empty or self._in_child_turn:
             return None
+        number = max(1, self.calls)
         if self._turns_are_rounds:
-            rounds = self._replied_alike(text, agent)
+            rounds = replies.replied_alike(self._memory, self._epoch, text, agent, number, self._round, self._novel)
         else:
-            if text.normal != self._monologue_text:
-                self._monologue.end()
-                self._monologue_text = text.normal
             self._round += 1
-            self._monologue.add(self.calls, self._round)
-            rounds = self._monologue.rounds
-        if rounds < self._t.monologue_stuck:
-            return None
-        return self._report(
-            "",
-            [
-                Finding(
-                    "monologue",
-                    "stuck",
-                    [max(1, self.calls)],
-                    f"The same text was replied {rounds} times and nothing else came of it.",
-                    "the text of the reply",
-                    "a different reply, or a tool call",
-                )
-            ],
-        )
-
-    def _replied_alike(self, text: Evidence, agent: str) -> int:
-        """In how many turns this agent has given this reply, neither a user nor news having come between."""
-        if self._in_child_turn:
-            return 0
-        question = self._memory.question(hash((agent, _REPLY)), self._epoch, self.calls, self._round)
-        if question.calls == 1:
-            question.answer_first(text.exact, self.calls, self._round, self._novel, None)
-            return 1
-        answer = question.answer(text, self.calls, self._round, self._novel)
-        if answer.numbers[-1] != self.calls or answer.last_round != self._round:
-            answer.again(self.calls, self._round)
-        return 0 if answer.nearly or answer.novel_at_first != self._novel else answer.rounds
+            rounds = self._monologue.reply(text, number, self._round)
+        found = replies.monologue(rounds, number, self._t)
+        return self._report("", [found]) if found is not None else None
 
     # How a call can end
 
@@ -296,9 +265,13 @@ class Engine:
         t = self._t
         self._worked += 1
         first = question.calls == 1
-        changed = changes is True and self.last.repeat_result != "same"
+        waits = not first and is_polling(call)
+        if self.last.repeat_result == "changed" and not waits:
+            question.change_digits(result.digitless, self.calls)
+            findings.append(repeating.weak(call.tool, question, t))
+        changed = changes is True and (first or question.is_changed_by(result))
         if changed:
-            # A new successful change: what was learnt before is out of date.
+            # A new successful change: what was learnt before is out of date. Doing the same again is no new one.
             self._start_epoch()
             question.start_epoch(self._epoch)
         empty = result.empty
@@ -308,21 +281,16 @@ class Engine:
             known = False
         else:
             question.futile = 0
-            waits = is_polling(call)
-            if self.last.repeat_result == "changed" and not waits:
-                question.change_digits(result.digitless, self.calls)
-                findings.append(repeating.weak(call.tool, question, t))
             answer = self._answer(call, question, result, waits)
             known = len(answer.numbers) > 1
             news = news and not known
         if news:
             self._news()
         if not changes:
-            self._whatever_asked(call, result, empty, known, findings)
-        if first:
-            if news or changed:
-                return
-        elif known:
+            findings.append(
+                self._asking_around.observe(call, result, empty, known, self.calls, self._round, self._novel)
+            )
+        if known:
             if not answer.nearly:
                 self.last.repeat_result = "same"
                 if question.in_round == 1:
@@ -342,7 +310,7 @@ class Engine:
 
     def _start_epoch(self) -> None:
         self._epoch += 1
-        self._tools.clear()
+        self._asking_around.forget()
         self._errors.end()
         self._no_news.end()
         self._unknown_tools.end()
@@ -369,40 +337,6 @@ class Engine:
         """Whether hardly anything new was learnt since a pattern of so many rounds began."""
         # Over turns any news is progress: workers that begin alike and then find something are no loop.
         return self._novel - novel_at_first <= (0 if self._turns_are_rounds else news_per_round * rounds)
-
-    def _whatever_asked(
-        self, call: ToolCall, result: Evidence, empty: bool, known: bool, findings: list[Finding | None]
-    ) -> None:
-        tool = self._tools.get(call.tool)
-        if tool is None:
-            if len(self._tools) >= _MAX_TOOLS:
-                del self._tools[next(iter(self._tools))]
-            tool = self._tools[call.tool] = ToolStreaks()
-        same = tool.exact == result.exact
-        if not same:
-            tool.exact = result.exact
-            tool.number = self.calls
-            if tool.same.rounds:
-                tool.same.end()
-        if not empty:
-            if tool.empty.rounds:
-                tool.empty.end()
-            # The same answer for other names is a fact about them; for other words it is the same question.
-            if same and not known and has_free_text(call.args):
-                if not tool.same.rounds:
-                    self._add(tool.same, tool.number)
-                self._add(tool.same, self.calls)
-                findings.append(asking_around.reworded(call.tool, tool.same, self._t))
-        elif not is_polling(call) and not is_talk(call.tool):
-            self._add(tool.empty, self.calls)
-            findings.append(asking_around.empty(call.tool, tool.empty, self._t))
-
-    def _add(self, streak: Streak, number: int) -> None:
-        if streak.rounds and not self._stands_still(streak.novel_at_first, streak.rounds, self._t.stale_novel):
-            streak.end()
-        if not streak.rounds:
-            streak.novel_at_first = self._novel
-        streak.add(number, self._round if number == self.calls else self._round - 1)
 
     def _round_trip(self, answer: Answer, findings: list[Finding | None]) -> None:
         t = self._t

@@ -172,6 +172,12 @@ class Question:
         self.exact = result.exact
         return found
 
+    def is_changed_by(self, result: Evidence) -> bool:
+        """Whether this result, by more than digits and ids, is another than this call had lately."""
+        if self.exact == result.exact or self.weak > 1:
+            return False
+        return self.exact is not None and not (self.answers and result.normal in self.answers)
+
     def fail(self, number: int, round_: int, worked: int) -> int:
         """Note a failure; how often in a row it failed, ``worked`` calls having worked so far in the turn."""
         if not self.failures or self.worked_before != worked:

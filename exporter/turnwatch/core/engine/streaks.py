@@ -1,4 +1,4 @@
-"""What one tool, or the whole turn, keeps getting in a row whatever it asks."""
+"""What comes in a row, whatever is asked."""
 
 from __future__ import annotations
 
@@ -36,24 +36,6 @@ class Streak:
             self.rounds = 0
             self.numbers = []
             self._round = -1
-
-
-class ToolStreaks:
-    """What the calls of one tool have in common since there was news.
-
-    Attributes:
-        exact, number: Digest of its latest result, and the call's number.
-        empty: Calls that found nothing.
-        same: Differently worded calls with one result.
-    """
-
-    __slots__ = ("empty", "exact", "number", "same")
-
-    def __init__(self) -> None:
-        self.exact: Digest | None = None
-        self.number = 0
-        self.empty = Streak()
-        self.same = Streak()
 
 
 class ErrorStreak(Streak):
