@@ -17,7 +17,10 @@ from turnwatch.settings import Service
 from turnwatch.sources.spans.otlp import spans_of_json, spans_of_request
 from turnwatch.sources.spans.span import SpanData
 
-_LISTS: Final = {"traces": "resourceSpans", "logs": "resourceLogs"}
+_NAMES: Final = {
+    "traces": ("resourceSpans", "scopeSpans", "spans"),
+    "logs": ("resourceLogs", "scopeLogs", "logRecords"),
+}
 # What a body of the wrong shape raises on the way through it; never one of our own errors.
 _WRONG_SHAPE: Final = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
 
@@ -51,9 +54,10 @@ def decode(body: bytes, signal: Signal, form: Form, encoding: str, limits: Servi
     check_elements(body, signal, form, limits.max_elements)
     try:
         message = _json(body, signal) if form == "json" else REQUESTS[signal].FromString(body)
-        if signal == "logs":
-            return _records(message, form)
-        return _within(limits, spans_of_json(message) if form == "json" else spans_of_request(message))
+        decoded = Decoded(items=_items(message, signal, form))
+        if signal == "traces":
+            _take_spans(decoded, spans_of_json(message) if form == "json" else spans_of_request(message), limits)
+        return decoded
     except DecodeError:
         raise Refusal(MALFORMED, f"the body is no valid OTLP {form}") from None
     except _WRONG_SHAPE as error:
@@ -62,28 +66,31 @@ def decode(body: bytes, signal: Signal, form: Form, encoding: str, limits: Servi
 
 def _json(body: bytes, signal: Signal) -> dict[str, Any]:
     value = orjson.loads(body)
-    if not isinstance(value, dict) or not isinstance(value.get(_LISTS[signal], []), list):
+    if not isinstance(value, dict) or not isinstance(value.get(_NAMES[signal][0], []), list):
         raise TypeError
     return value
 
 
-def _within(limits: Service, spans: Iterable[SpanData]) -> Decoded:
-    decoded = Decoded()
-    for span in spans:
-        decoded.items += 1
-        if len(span.attributes) > limits.max_attributes:
-            decoded.rejected += 1
-            decoded.why = f"a span has more than {limits.max_attributes} attributes"
-        elif not (0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128):
-            decoded.rejected += 1
-            decoded.why = "a span has no valid trace and span id"
-        else:
-            decoded.spans.append(span)
-    return decoded
-
-
-def _records(message: Any, form: Form) -> Decoded:
+def _items(message: Any, signal: Signal, form: Form) -> int:
+    """How many spans or log records stand in a request."""
     if form == "json":
-        scopes = [scope for one in message.get("resourceLogs", ()) for scope in one.get("scopeLogs") or ()]
-        return Decoded(items=sum(len(scope.get("logRecords") or ()) for scope in scopes))
-    return Decoded(items=sum(len(scope.log_records) for one in message.resource_logs for scope in one.scope_logs))
+        resource, scope, item = _NAMES[signal]
+        scopes = [scopes for one in message.get(resource) or () for scopes in one.get(scope) or ()]
+        return sum(len(one.get(item) or ()) for one in scopes)
+    if signal == "logs":
+        return sum(len(scope.log_records) for one in message.resource_logs for scope in one.scope_logs)
+    return sum(len(scope.spans) for one in message.resource_spans for scope in one.scope_spans)
+
+
+def _take_spans(decoded: Decoded, spans: Iterable[SpanData], limits: Service) -> None:
+    crowded = 0
+    for span in spans:
+        if len(span.attributes) > limits.max_attributes:
+            crowded += 1
+        elif 0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128:
+            decoded.spans.append(span)
+    decoded.rejected = max(0, decoded.items - len(decoded.spans))
+    if crowded:
+        decoded.why = f"more than {limits.max_attributes} attributes on {crowded} of the spans"
+    elif decoded.rejected:
+        decoded.why = "no valid trace and span id"
