@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnwatch.core.engine.finding import Finding, severity
-from turnwatch.core.engine.memory import Answer, Question
+from turnwatch.core.engine.memory import Answer, Question, add_number
 from turnwatch.core.engine.streaks import Streak
 from turnwatch.core.engine.thresholds import Thresholds
 
@@ -46,10 +46,16 @@ def cycle(answer: Answer, deep_rounds: int, t: Thresholds) -> Finding | None:
     period = answer.last_round - answer.previous_round
     if not 2 <= period <= min(t.cycle_period, deep_rounds):
         return None
+    # The call at hand ends a pass, so the first pass began one pass before this call's first time, less one call.
+    calls_per_pass = answer.numbers[-1] - answer.numbers[-2]
+    start = max(1, answer.numbers[0] - calls_per_pass + 1)
+    numbers: list[int] = [start]
+    for number in range(max(start + 1, answer.numbers[-1] - 2 * calls_per_pass + 1), answer.numbers[-1] + 1):
+        add_number(numbers, number)
     return Finding(
         "cycle",
         "stuck",
-        answer.numbers,
+        numbers,
         f"The same {period} rounds came round {answer.rounds} times with the same results while nothing changed.",
         "the calls of the cycle and their results",
         "a call or a result that is new",

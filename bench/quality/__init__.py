@@ -1,0 +1,1 @@
+"""How good is the detection? Measured on recorded trajectories, against labels, beside the published rules."""

@@ -1,0 +1,5 @@
+"""python -m bench.quality DATA_DIR"""
+
+from bench.quality.measure import main
+
+main()
