@@ -18,6 +18,10 @@ __all__ = ["HASH_KEY_VARIABLE", "bind_arguments", "input_hash"]
 
 HASH_KEY_VARIABLE: Final = "TURNWATCH_HASH_KEY"
 
+MAX_KEPT_PREFIXES: Final = 1024
+
+_prefixes: dict[str, bytes] = {}
+
 # os.environ.get takes longer than the whole hash of a short call when the variable is not set; the mapping
 # behind it answers at once and sees every change made through os.environ.
 _environment: Final = getattr(os.environ, "_data", None)
@@ -45,27 +49,21 @@ def input_hash(
 
     Never raises an Exception.
     """
-    message = _name(tool) + b"\0" + canonical_bytes(args, volatile_keys)
-    if key is None:
-        key = _environment_key()
+    message = (_prefixes.get(tool) if type(tool) is str else None) or _prefix(tool)
+    message += canonical_bytes(args, volatile_keys)
+    if key is None and (_environment is None or _encoded_variable in _environment):
+        key = os.environ.get(HASH_KEY_VARIABLE)
     if not key:
-        return hashlib.sha256(message).hexdigest()[:16]
-    return hmac.digest(_as_bytes(key), message, "sha256").hex()[:16]
+        return hashlib.sha256(message).digest()[:8].hex()
+    secret = key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
+    return hmac.digest(secret, message, "sha256")[:8].hex()
 
 
-def _name(tool: object) -> bytes:
-    if type(tool) is str:
-        if tool.isascii():
-            return tool.encode()
-        return unicodedata.normalize("NFC", tool).encode("utf-8", "surrogatepass")
-    return canonical_bytes(tool, ())
-
-
-def _environment_key() -> str | bytes | None:
-    if _environment is not None and _encoded_variable not in _environment:
-        return None
-    return os.environ.get(HASH_KEY_VARIABLE)
-
-
-def _as_bytes(key: str | bytes) -> bytes:
-    return key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
+def _prefix(tool: object) -> bytes:
+    if type(tool) is not str:
+        return canonical_bytes(tool, ()) + b"\0"
+    name = tool if tool.isascii() else unicodedata.normalize("NFC", tool)
+    prefix = (name + "\0").encode("utf-8", "surrogatepass")
+    if len(_prefixes) < MAX_KEPT_PREFIXES and len(tool) <= 100:
+        _prefixes[tool] = prefix
+    return prefix
