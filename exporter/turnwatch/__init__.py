@@ -10,10 +10,13 @@ The smallest start::
 Metrics go to prometheus-client's default registry unless ``configure`` says otherwise.
 """
 
+from turnwatch.core.account import BudgetWarning
 from turnwatch.core.default import default_watch, install_factory
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
+from turnwatch.core.guard import Page, install_guards
 from turnwatch.core.hashing import bind_arguments, input_hash
+from turnwatch.core.limits import AssumedPrice, Limits
 from turnwatch.core.seed_detectors import LoopDetector
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
@@ -25,13 +28,21 @@ from turnwatch.errors import (
     MissingExtraError,
     SelfLoopDetected,
     SettingsError,
+    SideEffectHeld,
     StepLimitExceeded,
     TimeLimitExceeded,
     ToolBudgetExceeded,
     ToolSpamDetected,
     TurnStopped,
     TurnwatchError,
+    UnknownToolError,
 )
+from turnwatch.guards.budget_gate import BudgetGate
+from turnwatch.guards.from_settings import open_guard
+from turnwatch.guards.kill import kill, revive
+from turnwatch.guards.pager import Pager, alertmanager, webhook
+from turnwatch.guards.partial import PartialResults
+from turnwatch.guards.step_limit import StepLimit
 from turnwatch.metrics.outlet import (
     configure,
     first_use,
@@ -41,22 +52,33 @@ from turnwatch.metrics.outlet import (
     start_metrics_server,
 )
 from turnwatch.settings import Settings
-from turnwatch.sources.hand import Turn, current_turn, turn, watch_tool, watch_turn
+from turnwatch.sources.decorators import watch_tool, watch_turn
+from turnwatch.sources.hand import Turn, current_turn, turn
 
 install_factory(first_use)
+install_guards(open_guard)
 
 __all__ = [
     "MISSING",
+    "AssumedPrice",
     "BudgetExceeded",
+    "BudgetGate",
+    "BudgetWarning",
     "ConversationKilled",
     "Evidence",
+    "Limits",
     "LoopDetected",
     "LoopDetector",
     "MissingExtraError",
     "ModelCall",
+    "Page",
+    "Pager",
+    "PartialResults",
     "SelfLoopDetected",
     "Settings",
     "SettingsError",
+    "SideEffectHeld",
+    "StepLimit",
     "StepLimitExceeded",
     "TimeLimitExceeded",
     "ToolBudgetExceeded",
@@ -66,19 +88,24 @@ __all__ = [
     "TurnState",
     "TurnStopped",
     "TurnwatchError",
+    "UnknownToolError",
     "Usage",
     "Verdict",
     "Watch",
+    "alertmanager",
     "bind_arguments",
     "configure",
     "current_turn",
     "default_watch",
     "input_hash",
+    "kill",
     "metrics_asgi_app",
     "metrics_registry",
     "metrics_wsgi_app",
+    "revive",
     "start_metrics_server",
     "turn",
     "watch_tool",
     "watch_turn",
+    "webhook",
 ]

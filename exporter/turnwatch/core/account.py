@@ -73,6 +73,11 @@ class Reservation:
         self.tokens = tokens
         self.open = True
 
+    @property
+    def usd(self) -> float:
+        """Dollars held back."""
+        return self.nano_usd / _NANO
+
 
 @final
 class Account:
@@ -132,6 +137,11 @@ class Account:
     def usd(self) -> float:
         """Dollars spent, what is held back not included."""
         return self.nano_usd / _NANO
+
+    @property
+    def overspent(self) -> bool:
+        """Whether more dollars are spent than this account's own limit allows."""
+        return self.limits.max_usd is not None and self.nano_usd > _nano(self.limits.max_usd)
 
     @property
     def chain(self) -> tuple[Account, ...]:

@@ -8,20 +8,19 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from turnwatch.core.default import default_watch
-from turnwatch.core.events import ModelCall, ToolCall, Usage
-from turnwatch.core.evidence import Evidence
+from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
+from turnwatch.core.guard import Guarding, open_guard
 from turnwatch.core.hashing import bind_arguments
 from turnwatch.core.turn import TurnState
-from turnwatch.core.usage import read_model, read_usage
 from turnwatch.core.verdict import Verdict
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
+from turnwatch.sources.calls_in_progress import ModelCallInProgress, ToolCallInProgress
 from turnwatch.sources.own_spans import OwnSpan, open_span
 
-P = ParamSpec("P")
 R = TypeVar("R")
 
 _current: ContextVar[Turn | None] = ContextVar("turnwatch_turn", default=None)
@@ -32,49 +31,6 @@ def current_turn() -> Turn | None:
     return _current.get()
 
 
-class ModelCallInProgress:
-    """One model call of a turn: tell it the usage."""
-
-    def __init__(self, call: ModelCall) -> None:
-        self._call = call
-
-    def usage(
-        self,
-        reply: object = None,
-        *,
-        input_tokens: int | None = None,
-        output_tokens: int | None = None,
-        cache_read_tokens: int = 0,
-        cache_write_tokens: int = 0,
-        reasoning_tokens: int = 0,
-        spend_usd: float | None = None,
-    ) -> None:
-        """Say what the call used.
-
-        Args:
-            reply: The provider's reply or its usage part: OpenAI, Anthropic and Gemini objects and dicts.
-            input_tokens: All input tokens, cached ones included.
-            output_tokens: All output tokens, reasoning included.
-            cache_read_tokens: The part of the input read from the provider's cache.
-            cache_write_tokens: The part of the input written to it.
-            reasoning_tokens: The reasoning part of the output.
-            spend_usd: Dollars, when you know better than the price list.
-        """
-        try:
-            call = self._call
-            if input_tokens is not None or output_tokens is not None:
-                call.usage = Usage(
-                    input_tokens or 0, output_tokens or 0, cache_read_tokens, cache_write_tokens, reasoning_tokens
-                )
-            elif reply is not None:
-                call.usage = read_usage(reply) or call.usage
-                call.model = call.model or read_model(reply) or ""
-            if spend_usd is not None:
-                call.spend_usd = spend_usd
-        except Exception:
-            default_watch().internal_error("usage")
-
-
 class Turn:
     """One turn of an agent, as a context manager for ``with`` and ``async with``.
 
@@ -83,9 +39,11 @@ class Turn:
         conversation_id: Turns with the same id are judged together as well.
         hosted: The agent runs in another service; its span is a CLIENT span.
         watch: Where it counts; the process's own watch when left out.
+        **guarding: What stops it; see ``turn``.
 
     Attributes:
         state: The counts and verdicts.
+        answer: The turn's final answer, if the agent sets it: for the judge of a goal.
     """
 
     def __init__(
@@ -96,12 +54,15 @@ class Turn:
         turn_id: str | None = None,
         hosted: bool = False,
         watch: Watch | None = None,
+        **guarding: Unpack[Guarding],
     ) -> None:
         self._agent = agent
         self._conversation_id = conversation_id
         self._turn_id = turn_id
         self._hosted = hosted
         self._watch = watch or default_watch()
+        self._guarding = guarding
+        self.answer: object = None
         self._state: TurnState | None = None
         self._stop_reason: str | None = None
         self._span: OwnSpan | None = None
@@ -141,13 +102,35 @@ class Turn:
         """Why the turn ended; None while it is open."""
         return self.state.stop_reason
 
+    @property
+    def partial(self) -> object:
+        """What a guard's exception hands over as ``partial``: what was set here, else the latest results."""
+        guard = self.state.guard
+        return None if guard is None else guard.partial
+
+    @partial.setter
+    def partial(self, partial: object) -> None:
+        guard = self.state.guard
+        if guard is not None:
+            guard.partial = partial
+
     def explain(self) -> str:
         """Every verdict in words."""
         return self.state.explain()
 
+    def take_nudge(self) -> str | None:
+        """What to tell the model before its next reply, with ``on_loop="nudge"``: once, and None most of the time."""
+        guard = self.state.guard
+        return None if guard is None else guard.take_nudge()
+
     # The turn itself
 
-    def __enter__(self) -> Turn:
+    def open(self) -> Turn:
+        """Open the turn without making it the current one, and without a span: for turns that are no block of code.
+
+        Raises:
+            TurnStopped: It cannot be guarded and ``fail_closed`` is set.
+        """
         parent = _current.get()
         self._state = TurnState(
             self._agent,
@@ -156,6 +139,18 @@ class Turn:
             turn_id=self._turn_id,
             watch=self._watch,
         )
+        self._state.guard = open_guard(self._state, self._guarding)
+        return self
+
+    def close(self, stop_reason: str = "final_answer") -> None:
+        """End a turn that ``open`` opened."""
+        self.state.end(self._stop_reason or self._guards_reason() or stop_reason)
+        if self.state.guard is not None:
+            self.state.guard.end()
+
+    def __enter__(self) -> Turn:
+        self.open()
+        assert self._state is not None
         self._token = _current.set(self)
         with self._guarded("the turn's span"):
             attributes = {"gen_ai.agent.name": self._agent or "unknown"}
@@ -167,9 +162,32 @@ class Turn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        goal = self._goal_missed(error)
+        if inspect.isawaitable(goal):
+            if inspect.iscoroutine(goal):
+                goal.close()
+            self._watch.internal_error("a goal's judge that is a coroutine, which needs `async with`")
+            goal = None
+        self._leave(error, goal)
+
+    def _goal_missed(self, error: BaseException | None) -> Awaitable[str | None] | str | None:
+        guard = self.state.guard
+        if guard is None or error is not None or self._stop_reason or self._guards_reason():
+            return None
+        return guard.judge(self)
+
+    def _guards_reason(self) -> str | None:
+        guard = self.state.guard
+        return None if guard is None else guard.stop_reason()
+
+    def _leave(self, error: BaseException | None, goal_missed: str | None) -> None:
         state = self.state
-        reason = self._stop_reason or _stop_reason(error)
+        reason = self._stop_reason or (
+            goal_missed or self._guards_reason() or "final_answer" if error is None else _stop_reason(error)
+        )
         state.end(reason)
+        if state.guard is not None:
+            state.guard.end()
         if self._token is not None:
             try:
                 _current.reset(self._token)
@@ -191,7 +209,8 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.__exit__(kind, error, traceback)
+        goal = self._goal_missed(error)
+        self._leave(error, await goal if inspect.isawaitable(goal) else goal)
 
     def stop(self, stop_reason: str) -> None:
         """Say why the turn will end, before it does: one of the closed set of stop reasons."""
@@ -200,15 +219,25 @@ class Turn:
     # Model calls
 
     @contextmanager
-    def model_call(self, model: str = "", *, provider: str = "") -> Iterator[ModelCallInProgress]:
+    def model_call(
+        self, model: str = "", *, provider: str = "", reserve: Usage | float | None = None
+    ) -> Iterator[ModelCallInProgress]:
         """Wrap one model call: ``with turn.model_call("claude-sonnet-4-5") as call: ...; call.usage(reply)``.
 
         Args:
             model: The model asked for.
             provider: The provider's id, when the model's name does not say it.
+            reserve: The most that the call may use, tokens or dollars, held back from the budget until it ends:
+                for calls that run side by side, and for a limit that must not be passed by one call.
+
+        Raises:
+            TurnStopped: A guard refuses the call. It is not counted.
         """
         state = self.state
         call = ModelCall(model, provider=provider, started=self._watch.clock())
+        guard = state.guard
+        if guard is not None:
+            guard.before_model(call, reserve)
         iteration = state.begin_model(call.started)
         span: OwnSpan | None = None
         with self._guarded("a model call's span"):
@@ -220,13 +249,15 @@ class Turn:
             span = self._open_span("llm.chat", "chat", attributes, client=True)
         error_type: str | None = None
         try:
-            yield ModelCallInProgress(call)
+            yield ModelCallInProgress(call, self._watch)
         except BaseException as error:
             call.outcome, error_type = "error", type(error).__name__
             raise
         finally:
             call.error_type = error_type
             verdict = state.end_model(call)
+            if guard is not None:
+                guard.after_model(call, verdict)
             with self._guarded("a model call's span"):
                 if span is not None:
                     if call.usage is not None:
@@ -248,69 +279,83 @@ class Turn:
         Returns:
             What ``fn`` returns. What it raises passes through unchanged.
         """
-        call, span = self._begin_tool(name, fn, args, kwargs)
+        running = self.begin_tool(name, self._arguments(fn, args, kwargs))
         try:
             result = fn(*args, **kwargs)
         except BaseException as error:
-            self._end_tool(call, span, error=error)
+            running.failed(error)
             raise
-        self._end_tool(call, span, result=result)
+        running.returned(result)
         return result
 
     async def acall_tool(self, name: str, fn: Callable[..., Awaitable[R]], /, *args: Any, **kwargs: Any) -> R:
         """Run a coroutine function as a tool and count the call. See ``call_tool``."""
-        call, span = self._begin_tool(name, fn, args, kwargs)
+        running = self.begin_tool(name, self._arguments(fn, args, kwargs))
         try:
             result = await fn(*args, **kwargs)
         except BaseException as error:
-            self._end_tool(call, span, error=error)
+            running.failed(error)
             raise
-        self._end_tool(call, span, result=result)
+        running.returned(result)
         return result
 
-    def _begin_tool(
-        self, name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[ToolCall, OwnSpan | None]:
-        call = ToolCall(name, agent=self._agent, started=self._watch.clock())
+    def _arguments(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+        try:
+            return bind_arguments(fn, args, kwargs)
+        except Exception:
+            self._watch.internal_error("the arguments of a tool call")
+            return MISSING
+
+    def begin_tool(self, name: str, args: object = MISSING, *, call_id: str | None = None) -> ToolCallInProgress:
+        """Count a tool call that your own code runs; tell what is returned what came of it.
+
+        Args:
+            name: The tool's name as the model knows it.
+            args: Its arguments.
+            call_id: The model's id for the call.
+
+        Raises:
+            TurnStopped: A guard refuses the call. It is counted, as denied.
+        """
+        call = ToolCall(name, args, call_id=call_id, agent=self._agent)
         span: OwnSpan | None = None
         with self._guarded("a tool call"):
-            call.args = bind_arguments(fn, args, kwargs)
             state = self.state
             state.begin_call(call)
-            span = self._open_span(
-                "tool.execute",
-                "execute_tool",
-                {
-                    "tool.name": name,
-                    "gen_ai.tool.name": name,
-                    "tool.input_hash": call.input_hash or "",
-                    "iteration": state.iterations,
-                },
-            )
-        return call, span
+            attributes: dict[str, str | int] = {
+                "tool.name": name,
+                "gen_ai.tool.name": name,
+                "tool.input_hash": call.input_hash or "",
+                "iteration": state.iterations,
+            }
+            if call_id is not None:
+                attributes["gen_ai.tool.call.id"] = call_id
+            span = self._open_span("tool.execute", "execute_tool", attributes)
+        running = ToolCallInProgress(call, functools.partial(self._end_tool, span), self._watch)
+        guard = self.state.guard
+        if guard is not None:
+            try:
+                guard.before_tool(call)
+            except TurnStopped as stopped:
+                running.refused(stopped)
+                raise
+        return running
 
-    def _end_tool(
-        self,
-        call: ToolCall,
-        span: OwnSpan | None,
-        *,
-        result: object = None,
-        error: BaseException | None = None,
-    ) -> None:
+    def _end_tool(self, span: OwnSpan | None, call: ToolCall, result: object) -> None:
+        verdict: Verdict | None = None
         with self._guarded("a tool call"):
-            if error is None:
-                call.result = Evidence.of(result)
-            else:
-                call.outcome, call.error_type = "error", type(error).__name__
-                call.result = Evidence.of(f"{type(error).__name__}: {error}")
             verdict = self.state.end_call(call)
             if span is not None:
                 started, ended = call.started or 0.0, call.ended or 0.0
-                span.set({"latency_ms": round((ended - started) * 1000, 3), "tool.result_size": call.result.size})
+                size = call.result.size if call.result is not None else 0
+                span.set({"latency_ms": round((ended - started) * 1000, 3), "tool.result_size": size})
             self._announce(verdict)
         with self._guarded("a tool call's span"):
             if span is not None:
                 span.end(call.error_type)
+        guard = self.state.guard
+        if guard is not None and call.outcome != "denied":
+            guard.after_tool(call, verdict, result)
 
     # Shared by the above
 
@@ -369,6 +414,7 @@ def turn(
     turn_id: str | None = None,
     hosted: bool = False,
     watch: Watch | None = None,
+    **guarding: Unpack[Guarding],
 ) -> Turn:
     """One turn of an agent: ``with turnwatch.turn(agent="support-bot", conversation_id="c-17") as turn: ...``.
 
@@ -381,80 +427,9 @@ def turn(
         turn_id: An id of your own.
         hosted: The agent runs in another service.
         watch: Where it counts; the process's own watch when left out.
+        **guarding: What stops it; what is left out comes from the settings. ``limits`` and
+            ``conversation_limits`` (Limits), ``on_loop`` ("observe", "nudge", "stop", "page" or a sequence of
+            them), ``on_warning`` (called with a BudgetWarning), ``goal`` (a judge, called with the turn), ``pager``
+            (called with a Page), ``kills`` (where kill flags are) and ``fail_closed``.
     """
-    return Turn(agent, conversation_id, turn_id=turn_id, hosted=hosted, watch=watch)
-
-
-def watch_tool(fn: Callable[P, R] | None = None, /, *, name: str | None = None) -> Any:
-    """Decorate a function or coroutine function, so that every call in a turn is counted as a tool call.
-
-    Outside a turn the function runs as if it were not decorated.
-
-    Args:
-        fn: The function, when used without parentheses.
-        name: The tool's name, when not the function's own.
-    """
-
-    def decorate(tool: Callable[..., Any]) -> Callable[..., Any]:
-        tool_name: str = name or getattr(tool, "__name__", type(tool).__name__)
-        if inspect.iscoroutinefunction(tool):
-
-            @functools.wraps(tool)
-            async def watched_async(*args: Any, **kwargs: Any) -> Any:
-                turn = _current.get()
-                if turn is None:
-                    return await tool(*args, **kwargs)
-                return await turn.acall_tool(tool_name, tool, *args, **kwargs)
-
-            return watched_async
-
-        @functools.wraps(tool)
-        def watched(*args: Any, **kwargs: Any) -> Any:
-            turn = _current.get()
-            if turn is None:
-                return tool(*args, **kwargs)
-            return turn.call_tool(tool_name, tool, *args, **kwargs)
-
-        return watched
-
-    return decorate if fn is None else decorate(fn)
-
-
-def watch_turn(
-    fn: Callable[P, R] | None = None,
-    /,
-    *,
-    agent: str = "",
-    conversation_id: str | Callable[..., str | None] | None = None,
-) -> Any:
-    """Decorate a function or coroutine function, so that every call of it is one turn.
-
-    Args:
-        fn: The function, when used without parentheses.
-        agent: The agent's name; the function's own name when left out.
-        conversation_id: The conversation, or what tells it from the function's arguments.
-    """
-
-    def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
-        agent_name: str = agent or getattr(run, "__name__", type(run).__name__)
-
-        def conversation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-            return conversation_id(*args, **kwargs) if callable(conversation_id) else conversation_id
-
-        if inspect.iscoroutinefunction(run):
-
-            @functools.wraps(run)
-            async def turn_async(*args: Any, **kwargs: Any) -> Any:
-                async with turn(agent_name, conversation(args, kwargs)):
-                    return await run(*args, **kwargs)
-
-            return turn_async
-
-        @functools.wraps(run)
-        def turn_sync(*args: Any, **kwargs: Any) -> Any:
-            with turn(agent_name, conversation(args, kwargs)):
-                return run(*args, **kwargs)
-
-        return turn_sync
-
-    return decorate if fn is None else decorate(fn)
+    return Turn(agent, conversation_id, turn_id=turn_id, hosted=hosted, watch=watch, **guarding)

@@ -1,0 +1,1 @@
+"""Guards: what stops an agent, and nothing else."""

@@ -1,0 +1,103 @@
+"""Which guard a turn gets: what ``turnwatch.turn`` was told, and the settings for the rest."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from turnwatch.core.guard import Guarding, Page
+from turnwatch.core.limits import NO_LIMITS, Limits
+from turnwatch.core.turn import TurnState
+from turnwatch.errors import TurnStopped
+from turnwatch.guards.kill import kills_of
+from turnwatch.guards.pager import Pager, alertmanager, webhook
+from turnwatch.guards.turn_guard import TurnGuard
+from turnwatch.settings import Budgets, Settings
+
+
+def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
+    """The guard of a turn that was just opened.
+
+    Raises:
+        ValueError: ``on_loop`` names no response.
+        TurnStopped: No guard can be made and ``fail_closed`` is set. Without it, the fault is counted and the turn
+            goes unguarded.
+    """
+    watch = state.watch
+    settings = watch.settings
+    fail_closed = guarding.get("fail_closed", settings.fail_closed)
+    try:
+        limits = guarding.get("limits")
+        conversation = guarding.get("conversation_limits")
+        kills = guarding.get("kills")
+        pager = guarding.get("pager")
+        return TurnGuard(
+            state,
+            limits=limits_of_agent(settings, state.agent) if limits is None else limits,
+            conversation_limits=limits_of(settings.conversation_budgets) if conversation is None else conversation,
+            on_loop=guarding.get("on_loop", settings.on_loop),
+            on_warning=guarding.get("on_warning"),
+            goal=guarding.get("goal"),
+            pager=pager_of(settings) if pager is None else pager,
+            kills=kills_of(settings) if kills is None else kills,
+            fail_closed=fail_closed,
+        )
+    except ValueError:
+        raise
+    except Exception:
+        watch.internal_error("making a turn's guard")
+        if fail_closed:
+            raise TurnStopped(
+                "turnwatch could not make the turn's guard, and fail_closed is set", stop_reason="error"
+            ) from None
+        return None
+
+
+def limits_of(budgets: Budgets) -> Limits:
+    """The limits that a section of budgets stands for."""
+    if budgets == _NO_BUDGETS:
+        return NO_LIMITS
+    return Limits(
+        max_iterations=budgets.max_steps,
+        max_tool_calls=budgets.max_tool_calls,
+        max_seconds=budgets.max_seconds,
+        max_usd=budgets.max_usd,
+        max_tokens=budgets.max_tokens,
+    )
+
+
+def limits_of_agent(settings: Settings, agent: str) -> Limits:
+    """The settings' limits for one turn of this agent: its own budgets, the general ones where it has none."""
+    override = settings.agents.get(agent)
+    if override is None or override.budgets is None:
+        return limits_of(settings.budgets)
+    return limits_of(settings.budgets.model_copy(update=override.budgets.model_dump(exclude_unset=True)))
+
+
+_NO_BUDGETS: Final = Budgets()
+_lock: Final = threading.Lock()
+_pagers: Final[dict[tuple[object, ...], Callable[[Page], None]]] = {}
+
+
+def pager_of(settings: Settings) -> Callable[[Page], None] | None:
+    """Where these settings send pages; None where they name nothing. Made once, because it has a thread."""
+    page = settings.page
+    if page.alertmanager_url is None and page.webhook_url is None:
+        return None
+    key = (page.alertmanager_url, page.webhook_url, tuple(sorted(page.labels.items())))
+    with _lock:
+        if key not in _pagers:
+            sends = []
+            if page.alertmanager_url is not None:
+                sends.append(alertmanager(page.alertmanager_url, page.labels))
+            if page.webhook_url is not None:
+                sends.append(webhook(page.webhook_url, page.labels))
+            pagers = [Pager(send) for send in sends]
+
+            def page_all(page: Page) -> None:
+                for pager in pagers:
+                    pager(page)
+
+            _pagers[key] = page_all
+        return _pagers[key]

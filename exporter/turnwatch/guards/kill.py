@@ -1,0 +1,264 @@
+"""Has somebody killed this conversation? In this process, on this machine, or through Redis.
+
+``turnwatch kill CONVERSATION_ID`` and ``turnwatch.kill(...)`` write the flag; every guarded turn asks for it before
+each model and tool call. A killed conversation stays killed until the flag is taken back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol, final
+
+from turnwatch.core.default import default_watch
+from turnwatch.errors import MissingExtraError, TurnwatchError
+from turnwatch.settings import Settings
+
+MAX_IN_MEMORY: Final = 10_000
+REDIS_TTL_SECONDS: Final = 86_400
+# A Redis that is down answers late: 50 ms is what a guard may cost then, and for a while it is not asked again.
+REDIS_TIMEOUT_SECONDS: Final = 0.05
+REDIS_ASK_AGAIN_SECONDS: Final = 1.0
+REDIS_DOWN_SECONDS: Final = 5.0
+
+
+class WritableKillStore(Protocol):
+    """A place where kill flags are kept."""
+
+    def is_killed(self, conversation_id: str) -> bool:
+        """Whether the flag is up."""
+
+    def kill(self, conversation_id: str) -> None:
+        """Put the flag up."""
+
+    def revive(self, conversation_id: str) -> None:
+        """Take the flag down."""
+
+
+@final
+class MemoryKills:
+    """Flags of this process; past 10,000 the oldest are dropped."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[str, None] = OrderedDict()
+
+    def is_killed(self, conversation_id: str) -> bool:
+        """Whether the flag is up."""
+        return conversation_id in self._ids
+
+    def kill(self, conversation_id: str) -> None:
+        """Put the flag up."""
+        self._ids[conversation_id] = None
+        while len(self._ids) > MAX_IN_MEMORY:
+            self._ids.popitem(last=False)
+
+    def revive(self, conversation_id: str) -> None:
+        """Take the flag down."""
+        self._ids.pop(conversation_id, None)
+
+
+@final
+class DirectoryKills:
+    """Flags of the processes that see one directory: one empty file each, named by a hash of the conversation's id.
+
+    Args:
+        directory: Where the files are. Made when the first flag is put up, for its owner only.
+        must_be_ours: Flags in a directory of another user (not root) do not count: for directories under /tmp.
+    """
+
+    def __init__(self, directory: str | Path, *, must_be_ours: bool = False) -> None:
+        self.directory = Path(directory)
+        self._must_be_ours = must_be_ours and hasattr(os, "getuid")
+        self._prefix = os.fspath(self.directory) + os.sep
+
+    def is_killed(self, conversation_id: str) -> bool:
+        """Whether the flag is up."""
+        return os.access(self._prefix + _file_name(conversation_id), os.F_OK) and self._is_ours()
+
+    def kill(self, conversation_id: str) -> None:
+        """Put the flag up.
+
+        Raises:
+            TurnwatchError: The directory cannot be written, or belongs to somebody else.
+        """
+        try:
+            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_ours():
+                raise TurnwatchError(f"{self.directory} belongs to another user; set TURNWATCH_KILL_DIR")
+            (self.directory / _file_name(conversation_id)).touch(mode=0o600)
+        except OSError as error:
+            raise TurnwatchError(f"no flag can be put into {self.directory}: {error.strerror}") from error
+
+    def revive(self, conversation_id: str) -> None:
+        """Take the flag down."""
+        (self.directory / _file_name(conversation_id)).unlink(missing_ok=True)
+
+    def _is_ours(self) -> bool:
+        return not self._must_be_ours or self.directory.stat().st_uid in (os.getuid(), 0)
+
+
+@final
+class RedisKills:
+    """Flags that every process on one Redis sees, for a day; asked for once a second at most.
+
+    Args:
+        client: A redis-py client, or anything with its ``exists``, ``set`` and ``delete``.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._answers: OrderedDict[str, tuple[float, bool]] = OrderedDict()
+        self._down_until = 0.0
+        self._lock = threading.Lock()
+
+    @classmethod
+    def at(cls, url: str) -> RedisKills:
+        """Flags on the Redis at this URL.
+
+        Raises:
+            MissingExtraError: redis-py is not installed.
+        """
+        try:
+            import redis
+            from redis.backoff import NoBackoff
+            from redis.retry import Retry
+        except ImportError:
+            raise MissingExtraError("redis_url", "redis") from None
+        return cls(
+            redis.Redis.from_url(
+                url,
+                socket_timeout=REDIS_TIMEOUT_SECONDS,
+                socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
+                retry=Retry(NoBackoff(), 0),
+            )
+        )
+
+    def is_killed(self, conversation_id: str) -> bool:
+        """Whether the flag is up, as of a second ago at the latest.
+
+        Raises:
+            redis.RedisError: Redis does not answer. For five seconds after that it is not asked, and no flag is up.
+        """
+        now = time.monotonic()
+        with self._lock:
+            asked, answer = self._answers.get(conversation_id, (-REDIS_ASK_AGAIN_SECONDS, False))
+            if now - asked < REDIS_ASK_AGAIN_SECONDS or now < self._down_until:
+                return answer
+        try:
+            answer = bool(self._client.exists(_redis_key(conversation_id)))
+        except Exception:
+            self._down_until = now + REDIS_DOWN_SECONDS
+            raise
+        with self._lock:
+            self._answers[conversation_id] = (now, answer)
+            self._answers.move_to_end(conversation_id)
+            while len(self._answers) > MAX_IN_MEMORY:
+                self._answers.popitem(last=False)
+        return answer
+
+    def kill(self, conversation_id: str) -> None:
+        """Put the flag up for a day."""
+        self._client.set(_redis_key(conversation_id), "1", ex=REDIS_TTL_SECONDS)
+        self._answers.pop(conversation_id, None)
+
+    def revive(self, conversation_id: str) -> None:
+        """Take the flag down."""
+        self._client.delete(_redis_key(conversation_id))
+        self._answers.pop(conversation_id, None)
+
+
+@final
+class AllKills:
+    """Several places as one: a flag in any of them counts, and is put up in all of them."""
+
+    def __init__(self, stores: Sequence[WritableKillStore]) -> None:
+        self.stores = tuple(stores)
+
+    def is_killed(self, conversation_id: str) -> bool:
+        """Whether the flag is up anywhere."""
+        return any(store.is_killed(conversation_id) for store in self.stores)
+
+    def kill(self, conversation_id: str) -> None:
+        """Put the flag up everywhere."""
+        for store in self.stores:
+            store.kill(conversation_id)
+
+    def revive(self, conversation_id: str) -> None:
+        """Take the flag down everywhere."""
+        for store in self.stores:
+            store.revive(conversation_id)
+
+
+_in_this_process: Final = MemoryKills()
+
+
+_lock: Final = threading.Lock()
+_made: Final[dict[tuple[str | None, str | None], AllKills]] = {}
+
+
+def kill(conversation_id: str) -> None:
+    """Stop a conversation: every guarded turn of it raises ConversationKilled at its next model or tool call.
+
+    Seen by this process at once, by other processes of this user on this machine (or wherever ``kill_dir`` is
+    mounted), and by all that share ``redis_url`` where that is set.
+
+    Args:
+        conversation_id: The conversation, or the turn id of a turn that has none.
+
+    Raises:
+        TurnwatchError: It is killed in this process, but other processes cannot be told.
+    """
+    try:
+        kills_of(default_watch().settings).kill(conversation_id)
+    except TurnwatchError:
+        raise
+    except Exception as error:
+        raise TurnwatchError(f"other processes cannot be told: {type(error).__name__}") from error
+
+
+def revive(conversation_id: str) -> None:
+    """Take back what ``kill`` did."""
+    kills_of(default_watch().settings).revive(conversation_id)
+
+
+def kills_of(settings: Settings) -> AllKills:
+    """Every place in which these settings look for a flag: this process, the directory, Redis where it is set.
+
+    Made once for the same settings, because a connection to Redis is kept.
+
+    Raises:
+        MissingExtraError: ``redis_url`` is set and redis-py is not installed.
+    """
+    key = (settings.kill_dir, settings.redis_url)
+    kills = _made.get(key)
+    if kills is None:
+        with _lock:
+            kills = _made.setdefault(key, _make(settings))
+    return kills
+
+
+def _make(settings: Settings) -> AllKills:
+    directory = DirectoryKills(settings.kill_dir or default_directory(), must_be_ours=not settings.kill_dir)
+    stores: list[WritableKillStore] = [_in_this_process, directory]
+    if settings.redis_url:
+        stores.append(RedisKills.at(settings.redis_url))
+    return AllKills(stores)
+
+
+def default_directory() -> Path:
+    """Where the flags of this user's processes on this machine are, when ``kill_dir`` is not set."""
+    return Path(tempfile.gettempdir()) / f"turnwatch-kill-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
+
+
+def _file_name(conversation_id: str) -> str:
+    return hashlib.sha256(conversation_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _redis_key(conversation_id: str) -> str:
+    return f"turnwatch:{{{_file_name(conversation_id)}}}:killed"

@@ -1,0 +1,50 @@
+"""What a stopped turn leaves behind."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Final, final
+
+MAX_RESULTS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class PartialResults:
+    """The work a turn had done when it was stopped; ``partial`` of the exception, unless the agent set its own.
+
+    Attributes:
+        results: (tool, what it returned) of the latest successful tool calls, oldest first, 20 at most. Not shown
+            when this is printed.
+        iterations, tool_calls: Calls so far.
+        spend_usd: Dollars so far, child turns included.
+        tokens: Tokens so far, child turns included.
+    """
+
+    results: tuple[tuple[str, Any], ...] = field(repr=False)
+    iterations: int
+    tool_calls: int
+    spend_usd: float
+    tokens: int
+
+
+@final
+class LatestResults:
+    """Keeps what the latest tool calls returned, by reference, until the turn is over."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self) -> None:
+        self._kept: deque[tuple[str, Any]] = deque(maxlen=MAX_RESULTS)
+
+    def add(self, tool: str, result: object) -> None:
+        """Keep one more."""
+        self._kept.append((tool, result))
+
+    def all(self) -> tuple[tuple[str, Any], ...]:
+        """What is kept, oldest first."""
+        return tuple(self._kept)
+
+    def forget(self) -> None:
+        """Let go of everything."""
+        self._kept.clear()

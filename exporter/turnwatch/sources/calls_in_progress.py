@@ -1,0 +1,99 @@
+"""What an agent's own code says about a call while it runs and when it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from turnwatch.core.events import ModelCall, Outcome, ToolCall, Usage
+from turnwatch.core.evidence import Evidence
+from turnwatch.core.usage import read_model, read_usage
+from turnwatch.core.watch import Watch
+
+
+class ModelCallInProgress:
+    """One model call of a turn: tell it the usage."""
+
+    def __init__(self, call: ModelCall, watch: Watch) -> None:
+        self._call = call
+        self._watch = watch
+
+    def usage(
+        self,
+        reply: object = None,
+        *,
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+        cache_read_tokens: int = 0,
+        cache_write_tokens: int = 0,
+        reasoning_tokens: int = 0,
+        spend_usd: float | None = None,
+    ) -> None:
+        """Say what the call used.
+
+        Args:
+            reply: The provider's reply or its usage part: OpenAI, Anthropic and Gemini objects and dicts.
+            input_tokens: All input tokens, cached ones included.
+            output_tokens: All output tokens, reasoning included.
+            cache_read_tokens: The part of the input read from the provider's cache.
+            cache_write_tokens: The part of the input written to it.
+            reasoning_tokens: The reasoning part of the output.
+            spend_usd: Dollars, when you know better than the price list.
+        """
+        try:
+            call = self._call
+            if input_tokens is not None or output_tokens is not None:
+                call.usage = Usage(
+                    input_tokens or 0, output_tokens or 0, cache_read_tokens, cache_write_tokens, reasoning_tokens
+                )
+            elif reply is not None:
+                call.usage = read_usage(reply) or call.usage
+                call.model = call.model or read_model(reply) or ""
+            if spend_usd is not None:
+                call.spend_usd = spend_usd
+        except Exception:
+            self._watch.internal_error("usage")
+
+
+class ToolCallInProgress:
+    """One tool call of a turn: tell it, once, what came of it.
+
+    Attributes:
+        call: The call as it is judged. What is known of the tool (``read_only``, ``polling``, ``mutates``) may be set.
+    """
+
+    __slots__ = ("_end", "_watch", "call")
+
+    def __init__(self, call: ToolCall, end: Callable[[ToolCall, object], None], watch: Watch) -> None:
+        self.call = call
+        self._end = end
+        self._watch = watch
+
+    def returned(self, result: object, *, outcome: Outcome = "ok") -> None:
+        """The tool returned; "cached" when it did not have to run, "denied" when it was kept from running.
+
+        Raises:
+            TurnStopped: The turn is stuck and its guard stops it here.
+        """
+        try:
+            self.call.outcome = outcome
+            self.call.result = Evidence.of(result)
+        except Exception:
+            self._watch.internal_error("a tool's result")
+        self._end(self.call, result)
+
+    def failed(self, error: BaseException) -> None:
+        """The tool raised. Raises nothing: the tool's own exception goes first."""
+        self._error(error, "error")
+
+    def refused(self, error: Exception) -> None:
+        """The tool was kept from running, and this is raised for it. Raises nothing itself."""
+        self._error(error, "denied")
+
+    def _error(self, error: BaseException, outcome: Outcome) -> None:
+        call = self.call
+        try:
+            call.outcome, call.error_type = outcome, type(error).__name__
+            call.result = Evidence.of(f"{type(error).__name__}: {error}")
+        except Exception:
+            self._watch.internal_error("a tool's error")
+        self._end(call, None)

@@ -1,0 +1,91 @@
+"""Functions as tools and turns: decorators over the hand interface."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar, Unpack
+
+from turnwatch.core.guard import Guarding
+from turnwatch.sources.hand import current_turn, turn
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def watch_tool(fn: Callable[P, R] | None = None, /, *, name: str | None = None) -> Any:
+    """Decorate a function or coroutine function, so that every call in a turn is counted as a tool call.
+
+    Outside a turn the function runs as if it were not decorated.
+
+    Args:
+        fn: The function, when used without parentheses.
+        name: The tool's name, when not the function's own.
+    """
+
+    def decorate(tool: Callable[..., Any]) -> Callable[..., Any]:
+        tool_name: str = getattr(tool, "__name__", type(tool).__name__) if name is None else name
+        if inspect.iscoroutinefunction(tool):
+
+            @functools.wraps(tool)
+            async def watched_async(*args: Any, **kwargs: Any) -> Any:
+                running = current_turn()
+                if running is None:
+                    return await tool(*args, **kwargs)
+                return await running.acall_tool(tool_name, tool, *args, **kwargs)
+
+            return watched_async
+
+        @functools.wraps(tool)
+        def watched(*args: Any, **kwargs: Any) -> Any:
+            running = current_turn()
+            if running is None:
+                return tool(*args, **kwargs)
+            return running.call_tool(tool_name, tool, *args, **kwargs)
+
+        return watched
+
+    return decorate if fn is None else decorate(fn)
+
+
+def watch_turn(
+    fn: Callable[P, R] | None = None,
+    /,
+    *,
+    agent: str = "",
+    conversation_id: str | Callable[..., str | None] | None = None,
+    **guarding: Unpack[Guarding],
+) -> Any:
+    """Decorate a function or coroutine function, so that every call of it is one turn.
+
+    Args:
+        fn: The function, when used without parentheses.
+        agent: The agent's name; the function's own name when left out.
+        conversation_id: The conversation, or what tells it from the function's arguments.
+        **guarding: What stops the turn; see ``turn``.
+    """
+
+    def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
+        agent_name: str = agent or getattr(run, "__name__", type(run).__name__)
+
+        def conversation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+            return conversation_id(*args, **kwargs) if callable(conversation_id) else conversation_id
+
+        if inspect.iscoroutinefunction(run):
+
+            @functools.wraps(run)
+            async def turn_async(*args: Any, **kwargs: Any) -> Any:
+                async with turn(agent_name, conversation(args, kwargs), **guarding):
+                    return await run(*args, **kwargs)
+
+            return turn_async
+
+        @functools.wraps(run)
+        def turn_sync(*args: Any, **kwargs: Any) -> Any:
+            with turn(agent_name, conversation(args, kwargs), **guarding):
+                return run(*args, **kwargs)
+
+        return turn_sync
+
+    return decorate if fn is None else decorate(fn)
