@@ -1,8 +1,7 @@
 // Puts on an alert what every alert has: the hold after its cause is gone, and the two links.
-// `dashboard` is a dashboard's uid; the alert's own labels become the dashboard's variables.
+// `dashboard` is a dashboard's uid; the labels in `filledIn` become its variables.
 function(config, alert) {
-  local labels = alert.labelsOfSeries,
-  local variables = std.join('&', ['var-' + label + '={{ $labels.' + label + ' | urlquery }}' for label in labels]),
+  local variables = ['var-' + label + '={{ $labels.' + label + ' | urlquery }}' for label in alert.filledIn],
 
   alert: alert.alert,
   expr: alert.expr,
@@ -13,6 +12,6 @@ function(config, alert) {
     summary: alert.summary,
     description: alert.description,
     runbook_url: config.runbookBaseUrl + '/' + alert.alert + '.md',
-    dashboard_url: config.dashboardBaseUrl + '/' + alert.dashboard + (if labels == [] then '' else '?' + variables),
+    dashboard_url: config.dashboardBaseUrl + '/' + alert.dashboard + (if variables == [] then '' else '?' + std.join('&', variables)),
   },
 }

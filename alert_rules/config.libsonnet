@@ -42,10 +42,37 @@
       // It must equal the exporter's detect.iteration_threshold.
       iterations: { warning: 8, critical: 3 * self.warning },
 
+      // Tokens of one turn, its sub-agents included. Every model call sends the whole turn again, so ten calls with a
+      // context of 20,000 are at the limit. Raise it for agents that read books.
+      turnTokens: { warning: 200000, critical: 5 * self.warning },
+
+      // Seconds that one turn in twenty may take, over 15 minutes. People leave after one minute; ten minutes are a
+      // batch job. Keep it at a bucket boundary of agent_turn_duration_seconds (60, 120, 300, 600, 1800).
+      turnSeconds: { warning: 120, critical: 5 * self.warning },
+
+      // Seconds since the oldest open turn began. Past a quarter of an hour it hangs, or its end was never recorded.
+      // Raise it for agents that wait for a person within a turn.
+      openTurnSeconds: { warning: 900, critical: 4 * self.warning },
+
       // Dollars of one turn, its sub-agents included. A tool-using turn on a large model costs 1 to 20 cents, so one
       // dollar is several times a costly turn. Set it to about ten times your own median (histogram
       // agent_turn_spend_usd), for research and coding agents by name.
       turnSpendUsd: { warning: 1, critical: 5 * self.warning },
+
+      // Dollars an hour of one agent, over all its replicas and 15 minutes: 240 a day. Set the warning to three times
+      // your busiest hour, so that only what nobody planned is said.
+      spendUsdPerHour: { warning: 10, critical: 5 * self.warning },
+
+      // Times the dollars of the same two days a week earlier (and two weeks, where Prometheus keeps that long). Growth that was planned is less than threefold a week;
+      // 127 to 891 dollars is sevenfold. Lower it to 1.5 for agents whose traffic is steady.
+      spendGrowthRatio: 3,
+
+      // Times the tool calls a turn of the day before. A new prompt moves it by half; a broken one from 3 to 28.
+      toolCallsSpikeRatio: 3,
+
+      // Share of a tool's calls that fail, over 15 minutes. Agents recover from one failure in ten; at one in four they
+      // spend their turns on it, and at three in four the tool is down. Per tool too.
+      toolErrorShare: { warning: 0.25, critical: 3 * self.warning },
 
       // Model calls of one conversation: 50, six turns at the iteration limit. People give up long before that; two
       // agents that answer each other do not. An agent with its own `iterations` gets this one in proportion.
@@ -61,10 +88,18 @@
       conversationIdenticalCalls: { warning: 5, critical: 4 * self.warning },
     },
 
+    // How much there must be before a share, an average or a ratio says anything.
+    minimum: {
+      turns: 10,
+      toolCalls: 10,
+      // Dollars of two days. Below it, growth is not worth a message.
+      growthUsd: 50,
+    },
+
     // What is special about one agent: any threshold above. Example: { coder: { iterations: 60, turnSpendUsd: 10 } }.
     agents: {},
 
-    // What is special about one tool: identicalCalls, or polling: true for a tool that is meant to be asked again
+    // What is special about one tool: identicalCalls, toolErrorShare, or polling: true for a tool that is meant to be asked again
     // (it then raises no duplicate alert; a stuck verdict on it still does). A tool's number wins over its agent's.
     // Example: { get_job_status: { polling: true }, read_file: { identicalCalls: 4 } }.
     tools: {},
@@ -72,10 +107,21 @@
     // A switch per alert: false leaves it out.
     enabled: {
       AgentDuplicateToolCalls: true,
-      AgentIterationsHigh: true,
-      AgentTurnSpendHigh: true,
+      AgentLoopDetected: true,
       AgentConversationRunaway: true,
+      AgentIterationsHigh: true,
+      AgentTurnTokensHigh: true,
+      AgentTurnLatencyHigh: true,
+      AgentTurnStuckOpen: true,
+      AgentStoppedByGuard: true,
+      AgentTurnSpendHigh: true,
+      AgentSpendRateHigh: true,
+      AgentSpendGrowth: true,
+      AgentUnpricedModel: true,
+      AgentToolErrorsHigh: true,
+      AgentToolCallsPerTurnSpike: true,
       AgentMetricsAbsent: true,
+      AgentWatchDegraded: true,
     },
   },
 }

@@ -1,5 +1,8 @@
 // The watch itself: is anything being seen at all?
-function(config, q) [
+function(config, q)
+  local rose(name) = q.rose(name, [], bornLate=true);
+  local judged(only=[]) = q.grown('agent_turns_judged_total', [], only, '1h');
+  [
   {
     alert: 'AgentMetricsAbsent',
     severity: 'warning',
@@ -12,11 +15,30 @@ function(config, q) [
         for name in ['turnwatch_build_info', 'agent_turns_total']
       ]))
       + (if config.alwaysOn then '\nor\nabsent(' + q.metric('turnwatch_build_info') + ')' else ''),
-    labelsOfSeries: ['job'],
-    dashboard: 'turnwatch-overview',
+    filledIn: ['job'],
+    dashboard: 'turnwatch-self',
     summary: 'Agents are running unwatched: their metrics are gone.',
     description:
       (if config.alwaysOn then 'There are no agent metrics at all, or target' else 'Target')
       + ' {{ $labels.instance }} of job {{ $labels.job }} is down for Prometheus, so a loop in its agents would not be seen.',
+  },
+  {
+    alert: 'AgentWatchDegraded',
+    severity: 'warning',
+    // Something was lost (errors, evicted turns, folded labels), or the sources say too little to judge most turns.
+    expr:
+      q.anyOf([
+        rose('turnwatch_internal_errors_total'),
+        rose('turnwatch_turns_evicted_total'),
+        rose('turnwatch_label_values_folded_total'),
+      ])
+      + '\nor\n'
+      + q.group(judged(['mode="none"']) + '\n/\n' + judged() + ' > 0.5\nand ' + judged() + ' >= ' + config.minimum.turns),
+    filledIn: ['job'],
+    dashboard: 'turnwatch-self',
+    summary: 'Agents are watched, but not well enough to rely on it.',
+    description:
+      'turnwatch in job {{ $labels.job }} has failed inside, dropped turns, folded label values, or cannot judge most '
+      + 'turns (reads {{ $value | humanize }}). A loop may go unseen.',
   },
 ]

@@ -39,8 +39,8 @@ function(config, q)
     alert: 'AgentDuplicateToolCalls',
     severity: severity,
     expr: expr,
-    labelsOfSeries: ofTool,
-    dashboard: 'turnwatch-overview',
+    filledIn: ofTool,
+    dashboard: 'turnwatch-loops',
     summary: 'An agent repeats an identical tool call within one turn.',
     description:
       'Agent {{ $labels.agent }} keeps calling {{ $labels.tool }} with identical arguments within one turn: '
@@ -48,6 +48,19 @@ function(config, q)
   };
   local sameResult = 'The result is the same every time and nothing changed in between.';
   local otherResult = 'The results differ, or are not known.';
+
+  // The engine's own verdict, of every shape of loop. Only "stuck" pages; "observe" says nothing.
+  local loopDetected(severity, verdict, what) = {
+    alert: 'AgentLoopDetected',
+    severity: severity,
+    expr: q.rose('agent_loops_detected_total', ofTool + ['kind'], ['severity="' + verdict + '"'], bornLate=true),
+    filledIn: ofTool,
+    dashboard: 'turnwatch-loops',
+    summary: 'The loop engine found a turn that makes no progress.',
+    description:
+      'Agent {{ $labels.agent }} ' + what + ': {{ $labels.kind }} on {{ $labels.tool }}, '
+      + '{{ printf "%.0f" $value }} such verdicts in the last ' + config.window + '.',
+  };
 
   local conversationRunaway(severity) = {
     local limit(key) = q.number(config.thresholds[key][severity]),
@@ -59,8 +72,8 @@ function(config, q)
       q.above('agent_conversation_spend_usd_max', ['agent'], 'conversationSpendUsd', severity),
       q.above('agent_conversation_identical_calls_max', ['agent'], 'conversationIdenticalCalls', severity),
     ]),
-    labelsOfSeries: ['agent'],
-    dashboard: 'turnwatch-overview',
+    filledIn: ['agent'],
+    dashboard: 'turnwatch-turns',
     summary: 'One conversation of an agent has grown far past what a person would have.',
     description:
       'A conversation with agent {{ $labels.agent }} is past ' + limit('conversationModelCalls') + ' model calls, '
@@ -83,4 +96,8 @@ function(config, q)
       duplicateToolCalls(config.unknownResultSeverity, unknown, 'The results are not known.'),
     ]
   )
+  + [
+    loopDetected('critical', 'stuck', 'is stuck'),
+    loopDetected('warning', 'warn', 'may be getting stuck'),
+  ]
   + [conversationRunaway(severity) for severity in ['critical', 'warning']]

@@ -40,12 +40,24 @@ function(config) {
 
   // A counter that went up within the window. `> 0` is not hurt by the extrapolation of increase(). The second form is
   // for a series that was born at 3: its increase is 0 for ever, but all it counted is younger than its _created.
-  rose(name, labels, matchers=[]):
+  // `bornLate`: the exporter has no such series before its first count, so it is always born above 0, and OpenTelemetry
+  // and worker processes have no _created. Then a series that was not there within the hour before the window is new.
+  // The hour is for gaps: the same form with `offset` alone fires after every gap longer than the window.
+  rose(name, labels, matchers=[], bornLate=false):
     local counter = this.metric(name, matchers);
     local created = this.metric(std.strReplace(name, '_total', '_created'), matchers);
-    this.largest(labels, 'increase(' + counter + '[' + config.window + ']) > 0')
-    + '\nor\n' +
-    this.largest(labels, counter + ' > 0 and time() - ' + created + ' < ' + seconds(config.window)),
+    this.anyOf([
+      this.largest(labels, expr)
+      for expr in
+        ['increase(' + counter + '[' + config.window + ']) > 0']
+        + [counter + ' > 0 and time() - ' + created + ' < ' + seconds(config.window)]
+        + (if bornLate then [counter + ' > 0 unless last_over_time(' + counter + '[1h] offset ' + config.window + ')'] else [])
+    ]),
+
+  // Sums are for what adds up over replicas: dollars, calls, turns.
+  sum(labels, expr): 'sum by (' + std.join(', ', config.aggregationLabels + labels) + ') (' + expr + ')',
+  grown(name, labels, matchers, range, offset=''):
+    this.sum(labels, 'increase(' + this.metric(name, matchers) + '[' + range + ']' + (if offset == '' then '' else ' offset ' + offset) + ')'),
 
   anyOf(exprs): std.join('\nor\n', exprs),
 
@@ -83,10 +95,11 @@ function(config) {
       }
       for threshold in std.set(std.objectValues(values))
     ];
-    local outsideTools = otherThan('tool', std.objectFields(tools) + (if ofTools then this.pollingTools else []));
+    local left = if key == 'identicalCalls' then this.pollingTools else [];
+    local outsideTools = otherThan('tool', std.setUnion(std.objectFields(tools), left));
     [{ matchers: otherThan('agent', std.objectFields(agents)) + outsideTools, threshold: value(standard) }]
     + perName('agent', agents, outsideTools)
-    + perName('tool', { [tool]: tools[tool] for tool in std.objectFields(tools) if !std.member(this.pollingTools, tool) }, []),
+    + perName('tool', { [tool]: tools[tool] for tool in std.objectFields(tools) if !std.member(left, tool) }, []),
 
   // An agent that may take more iterations a turn takes more model calls a conversation.
   agents: {
@@ -100,9 +113,14 @@ function(config) {
     for name in std.objectFields(config.agents)
   },
 
-  // A gauge above its threshold, overrides included.
-  above(name, labels, key, severity=null, ofTools=false, hold=false): this.anyOf([
-    (if hold then this.held else this.gauge)(name, labels, scope.matchers) + ' > ' + number(scope.threshold)
+  // An expression for each threshold that holds somewhere, or-ed. `exprOf` gets the matchers and the threshold.
+  eachScope(key, severity, exprOf, ofTools=false): this.anyOf([
+    exprOf(scope.matchers, number(scope.threshold))
     for scope in this.scopes(key, severity, ofTools)
   ]),
+
+  // A gauge above its threshold, overrides included.
+  above(name, labels, key, severity=null, ofTools=false, hold=false):
+    local read = if hold then this.held else this.gauge;
+    this.eachScope(key, severity, function(matchers, threshold) read(name, labels, matchers) + ' > ' + threshold, ofTools),
 }

@@ -5,6 +5,8 @@ local promql = import 'promql.libsonnet';
 local groups = {
   'turnwatch-loops': import 'loops.libsonnet',
   'turnwatch-limits': import 'limits.libsonnet',
+  'turnwatch-spend': import 'spend.libsonnet',
+  'turnwatch-tools': import 'tools.libsonnet',
   'turnwatch-health': import 'health.libsonnet',
 };
 

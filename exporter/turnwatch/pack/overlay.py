@@ -64,7 +64,7 @@ def checked(overlay: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
     thresholds = defaults["thresholds"]
     free = {
         "agents": dict.fromkeys(thresholds, 0),
-        "tools": {"identicalCalls": 0, "polling": False},
+        "tools": {"identicalCalls": 0, "toolErrorShare": 0, "polling": False},
     }
     result: dict[str, Any] = {}
     for key, value in overlay.items():
