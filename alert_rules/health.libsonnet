@@ -1,6 +1,6 @@
 // The watch itself: is anything being seen at all?
 function(config, q)
-  local rose(name) = q.rose(name, [], bornLate=true);
+  local rose(name, matchers=[]) = q.rose(name, [], matchers, bornLate=true);
   local judged(only=[]) = q.grown('agent_turns_judged_total', [], only, '1h');
   [
   {
@@ -29,8 +29,10 @@ function(config, q)
     expr:
       q.anyOf([
         rose('turnwatch_internal_errors_total'),
-        rose('turnwatch_turns_evicted_total'),
+        // Conversations are dropped as a matter of course: the oldest makes room.
+        rose('turnwatch_turns_evicted_total', ['reason!="conversations_bound"']),
         rose('turnwatch_label_values_folded_total'),
+        rose('turnwatch_forward_dropped_total'),
       ])
       + '\nor\n'
       + q.group(judged(['mode="none"']) + '\n/\n' + judged() + ' > 0.5\nand ' + judged() + ' >= ' + config.minimum.turns),

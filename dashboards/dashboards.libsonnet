@@ -3,6 +3,11 @@ local dashboard = import 'lib/dashboard.libsonnet';
 
 local specs = [
   import 'overview.libsonnet',
+  import 'loops.libsonnet',
+  import 'turns.libsonnet',
+  import 'tools.libsonnet',
+  import 'spend.libsonnet',
+  import 'self.libsonnet',
 ];
 
 {

@@ -1,171 +1,58 @@
 // Is any agent stuck, and what does it cost? The page for the wall.
 local q = import 'lib/query.libsonnet';
+local sharedPanels = import 'lib/shared.libsonnet';
 
-function(config) {
-  local limits = config.thresholds,
-  local window = config.window,
-  // A count is too high from one past its threshold.
-  local past(threshold) = { warning: threshold + 1 },
-
-  uid: 'turnwatch-overview',
-  title: 'Agents / Fleet overview',
-  description: 'Whether any LLM agent is stuck, and what the fleet spends.',
-  variables: ['job', 'agent'],
-  rows: [
-    {
-      title: 'Now',
-      panels: [
-        {
-          kind: 'number',
-          title: 'Alerts firing',
-          description: 'Alerts about agents that are firing, by severity.',
-          unit: 'short',
-          width: 4,
-          height: 4,
-          limits: { critical: 1 },
-          queries: { Firing: 'count(ALERTS{job=~"$job", alertname=~"Agent.+", alertstate="firing", severity=~"critical|warning"}) or vector(0)' },
-        },
-        {
-          kind: 'number',
-          title: 'Worst repetition',
-          description: 'Largest number of identical tool calls within one turn over the last ' + window + '. More than ' + limits.identicalCalls + ' pages.',
-          unit: 'short',
-          width: 4,
-          height: 4,
-          limits: past(limits.identicalCalls),
-          queries: { 'Identical calls': q.max(q.ofAgent('agent_turn_identical_calls_max')) },
-        },
-        {
-          kind: 'number',
-          title: 'Longest turn',
-          description: 'Most model calls of one turn that was active in the last ' + window + '.',
-          unit: 'short',
-          width: 4,
-          height: 4,
-          limits: past(limits.iterations.warning) { critical: limits.iterations.critical + 1 },
-          queries: { Iterations: q.max(q.ofAgent('agent_turn_iterations_max')) },
-        },
-        {
-          kind: 'number',
-          title: 'Dearest turn',
-          description: 'Most dollars of one turn that was active in the last ' + window + ', sub-agents included.',
-          unit: 'currencyUSD',
-          width: 4,
-          height: 4,
-          limits: limits.turnSpendUsd,
-          queries: { Dollars: q.max(q.ofAgent('agent_turn_spend_usd_max')) },
-        },
-        {
-          kind: 'number',
-          title: 'Spend per hour',
-          description: 'Dollars an hour at the present rate.',
-          unit: 'currencyUSD',
-          width: 4,
-          height: 4,
-          queries: { Dollars: q.perHour(q.ofAgent('agent_spend_usd_total')) },
-        },
-        {
-          kind: 'number',
-          title: 'Open turns',
-          description: 'Turns that are running now.',
-          unit: 'short',
-          width: 4,
-          height: 4,
-          queries: { Open: q.sum(q.ofAgent('agent_open_turns')) },
-        },
-      ],
-    },
-    {
-      title: 'Repetition',
-      panels: [
-        {
-          kind: 'trend',
-          title: 'Identical calls in one turn',
-          description: 'Largest number of identical tool calls within one turn over the last ' + window + '. The dashed line is the alert threshold.',
-          unit: 'short',
-          width: 12,
-          limits: { warning: limits.identicalCalls },
-          queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_identical_calls_max'), ['agent', 'tool']) },
-        },
-        {
-          kind: 'trend',
-          title: 'Stale calls in one turn',
-          description: 'As beside, counting only calls with the same result while nothing changed in between. These page.',
-          unit: 'short',
-          width: 12,
-          limits: { critical: limits.identicalCalls },
-          queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_stale_calls_max'), ['agent', 'tool']) },
-        },
-        {
-          kind: 'trend',
-          title: 'Duplicate calls',
-          description: 'Tool calls past the threshold of identical calls in their turn.',
-          unit: 'cps',
-          width: 12,
-          queries: { '{{agent}} · {{tool}}': q.rate(q.ofAgent('agent_duplicate_tool_calls_total'), ['agent', 'tool']) },
-        },
-        {
-          kind: 'trend',
-          title: 'Results of repeated calls',
-          description: 'Whether a repeated call got the same result as the time before.',
-          unit: 'cps',
-          width: 12,
-          stacked: true,
-          queries: { '{{result}}': q.rate(q.ofAgent('agent_repeat_results_total'), ['result']) },
-        },
-      ],
-    },
-    {
-      title: 'Turns and conversations',
-      panels: [
-        {
-          kind: 'trend',
-          title: 'Turns ended',
-          description: 'Turns a second by why they ended.',
-          unit: 'ops',
-          stacked: true,
-          queries: { '{{stop_reason}}': q.rate(q.ofAgent('agent_turns_total'), ['stop_reason']) },
-        },
-        {
-          kind: 'trend',
-          title: 'Longest turn',
-          description: 'Most model calls of one turn that was active in the last ' + window + '. The dashed lines are the alert thresholds.',
-          unit: 'short',
-          limits: limits.iterations,
-          queries: { '{{agent}}': q.max(q.ofAgent('agent_turn_iterations_max'), ['agent']) },
-        },
-        {
-          kind: 'trend',
-          title: 'Longest conversation',
-          description: 'Most model calls of one conversation that was active in the last ' + window + '. The dashed lines are the alert thresholds.',
-          unit: 'short',
-          limits: limits.conversationModelCalls,
-          queries: { '{{agent}}': q.max(q.ofAgent('agent_conversation_model_calls_max'), ['agent']) },
-        },
-      ],
-    },
-    {
-      title: 'Spend',
-      panels: [
-        {
-          kind: 'trend',
-          title: 'Spend per hour by agent',
-          description: 'Dollars an hour at the rate of the moment.',
-          unit: 'currencyUSD',
-          width: 12,
-          stacked: true,
-          queries: { '{{agent}}': q.perHour(q.ofAgent('agent_spend_usd_total'), ['agent']) },
-        },
-        {
-          kind: 'trend',
-          title: 'Wasted per hour by agent',
-          description: 'Dollars an hour spent after a turn was found to be stuck.',
-          unit: 'currencyUSD',
-          width: 12,
-          stacked: true,
-          queries: { '{{agent}}': q.perHour(q.ofAgent('agent_wasted_usd_total'), ['agent']) },
-        },
-      ],
-    },
-  ],
-}
+function(config)
+  local shared = sharedPanels(config);
+  local agentAlerts = ['alertname=~"Agent.+"', 'severity=~"critical|warning"'];
+  {
+    uid: 'turnwatch-overview',
+    title: 'Agents / Fleet overview',
+    description: 'Whether any LLM agent is stuck, and what the fleet spends.',
+    variables: ['job', 'agent'],
+    rows: [
+      {
+        title: 'Now',
+        panels: [
+          shared.number {
+            title: 'Alerts firing',
+            description: 'Alerts about agents that are firing now, warnings and critical ones.',
+            limits: { critical: 1 },
+            queries: { Firing: 'count(' + q.firing(agentAlerts) + ') or vector(0)' },
+          },
+          shared.worstRepetition,
+          shared.longestTurn,
+          shared.dearestTurn,
+          shared.spendPerHour,
+          shared.openTurns,
+        ],
+      },
+      {
+        title: 'Alerts',
+        panels: [
+          {
+            kind: 'times',
+            title: 'Firing alerts',
+            description: 'When which alert fired for which agent.',
+            unit: 'short',
+            width: 24,
+            height: 6,
+            holds: 'firing',
+            queries: { '{{alertname}} {{agent}} {{tool}}': q.max(q.firing(agentAlerts), ['alertname', 'agent', 'tool']) },
+          },
+        ],
+      },
+      {
+        title: 'Repetition',
+        panels: [shared.identicalCalls, shared.staleCalls, shared.repeatResults],
+      },
+      {
+        title: 'Turns and conversations',
+        panels: [shared.turnsEnded, shared.longestTurns, shared.longestConversations],
+      },
+      {
+        title: 'Spend',
+        panels: [panel { width: 12 } for panel in [shared.spendByAgent, shared.wasteByAgent]],
+      },
+    ],
+  }

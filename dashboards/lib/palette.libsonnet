@@ -31,6 +31,7 @@ local wine = '#882255';
     result: { same: vermilion, changed: blue, unknown: grey },
     type: { input: blue, output: orange, cache_read: sky, cache_write: green, reasoning: purple },
     severity: { observe: sky, warn: orange, stuck: vermilion, warning: orange, critical: vermilion },
+    verdict: { pass: blue, fail: vermilion, unknown: grey },
     mode: { full: blue, args_only: orange, none: grey },
   },
 }

@@ -79,6 +79,27 @@ local kinds = {
     },
   },
 
+  // When something held, a bar for each label value.
+  times(spec): {
+    type: 'state-timeline',
+    fieldConfig: {
+      defaults: {
+        color: { mode: 'thresholds' },
+        custom: { fillOpacity: 80, lineWidth: 0 },
+        mappings: [{ type: 'value', options: { '1': { text: spec.holds, color: palette.critical, index: 0 } } }],
+      },
+      overrides: [],
+    },
+    options: {
+      alignValue: 'left',
+      legend: { displayMode: 'list', placement: 'bottom', showLegend: false },
+      mergeValues: true,
+      rowHeight: 0.8,
+      showValue: 'never',
+      tooltip: { mode: 'single', sort: 'none' },
+    },
+  },
+
   // Bars for a ranking at this moment.
   ranking(spec): {
     type: 'bargauge',

@@ -7,13 +7,22 @@
   ofAgent(name, matchers=[]): filtered(name, ['agent'], matchers),
   ofTool(name, matchers=[]): filtered(name, ['agent', 'tool'], matchers),
   ofModel(name, matchers=[]): filtered(name, ['agent', 'model'], matchers),
+  ofModelAlone(name, matchers=[]): filtered(name, ['model'], matchers),
 
   rate(series, by=[]): self.sum('rate(' + series + '[$__rate_interval])', by),
   perHour(series, by=[]): self.rate(series, by) + ' * 3600',
   // How much a counter grew over the time shown.
   grown(series, by=[]): self.sum('increase(' + series + '[$__range])', by),
-  quantile(q, bucket, by=[]): 'histogram_quantile(' + q + ', ' + self.rate(bucket, ['le'] + by) + ')',
+  // { p50: …, p95: … } of a histogram, or of each label value: { '{{agent}} p95': … }.
+  quantiles(buckets, by=[], quantiles=['50', '95']): {
+    [std.join(' ', ['{{' + label + '}}' for label in by] + ['p' + percent])]:
+      'histogram_quantile(0.' + percent + ', ' + $.rate(buckets, ['le'] + by) + ')'
+    for percent in quantiles
+  },
+  average(ofLabels, histogram, by=[]):
+    self.rate(ofLabels(histogram + '_sum'), by) + ' / (' + self.rate(ofLabels(histogram + '_count'), by) + ' > 0)',
   share(part, whole, by=[]): self.rate(part, by) + ' / (' + self.rate(whole, by) + ' > 0)',
+  firing(matchers): 'ALERTS{' + std.join(', ', ['job=~"$job"', 'alertstate="firing"'] + matchers) + '}',
 
   sum(expr, by=[]): self.over('sum', expr, by),
   // Over replicas, as the alerts do.

@@ -18,37 +18,8 @@ from turnwatch.pack.check_runbooks import runbook_faults
 from turnwatch.pack.queries import QueryError, metric_behind, metrics_of
 from turnwatch.pack.render import ALERTMANAGER_FILE, RULES_FILE
 
-UNCHARTED: Final = frozenset(
-    {
-        "agent_budget_warnings_total",
-        "agent_goal_checks_total",
-        "agent_guard_shadow_stops_total",
-        "agent_guard_stops_total",
-        "agent_iterations",
-        "agent_loops_detected_total",
-        "agent_model_call_duration_seconds",
-        "agent_model_calls_total",
-        "agent_model_calls_without_usage_total",
-        "agent_open_turn_age_seconds_max",
-        "agent_tokens_total",
-        "agent_tool_call_duration_seconds",
-        "agent_tool_calls_total",
-        "agent_turn_duration_seconds",
-        "agent_turn_spend_usd",
-        "agent_turn_tokens_max",
-        "agent_turn_tool_calls",
-        "agent_turn_tool_calls_max",
-        "agent_turns_judged_total",
-        "agent_unpriced_model_calls_total",
-        "agent_wasted_tool_calls_total",
-        "turnwatch_fingerprint_missing_total",
-        "turnwatch_internal_errors_total",
-        "turnwatch_label_values_folded_total",
-        "turnwatch_spans_total",
-        "turnwatch_turns_evicted_total",
-    }
-)
-"""Metrics that no rule and no panel uses: so far only the overview is there."""
+UNCHARTED: Final = frozenset[str]()
+"""Metrics that no rule and no panel uses, on purpose."""
 
 _SECONDS: Final = 60
 

@@ -1,0 +1,122 @@
+// Which tools do agents call, do they work, and how fast?
+local q = import 'lib/query.libsonnet';
+local sharedPanels = import 'lib/shared.libsonnet';
+
+function(config)
+  local shared = sharedPanels(config);
+  local calls = q.ofTool('agent_tool_calls_total');
+  local failed = q.ofTool('agent_tool_calls_total', ['outcome="error"']);
+  {
+    uid: 'turnwatch-tools',
+    title: 'Agents / Tools',
+    description: 'Calls, errors, latency and repeats of each tool.',
+    variables: ['job', 'agent', 'tool'],
+    rows: [
+      {
+        title: 'Now',
+        panels: [
+          shared.number { title: 'Calls', description: 'Tool calls a second.', unit: 'cps', width: 6, queries: { Calls: q.rate(calls) } },
+          shared.number {
+            title: 'Errors',
+            description: 'Share of tool calls that fail.',
+            unit: 'percentunit',
+            width: 6,
+            limits: config.thresholds.toolErrorShare,
+            queries: { Errors: q.share(failed, calls) },
+          },
+          shared.number {
+            title: 'Calls of a turn',
+            description: 'Tool calls of a turn on average. Turns of all tools.',
+            decimals: 1,
+            width: 6,
+            queries: { Calls: q.average(q.ofAgent, 'agent_turn_tool_calls') },
+          },
+          shared.number {
+            title: 'Repeated',
+            description: 'Share of tool calls that repeat an earlier call of their turn.',
+            unit: 'percentunit',
+            width: 6,
+            queries: { Repeated: q.share(q.ofTool('agent_repeat_results_total'), calls) },
+          },
+        ],
+      },
+      {
+        title: 'Calls',
+        panels: [
+          {
+            kind: 'trend',
+            title: 'Calls by tool',
+            description: 'Tool calls a second.',
+            unit: 'cps',
+            stacked: true,
+            queries: { '{{tool}}': q.rate(calls, ['tool']) },
+          },
+          {
+            kind: 'trend',
+            title: 'Calls by outcome',
+            description: 'Tool calls a second: answered, failed, served from a cache, refused by a guard.',
+            unit: 'cps',
+            stacked: true,
+            queries: { '{{outcome}}': q.rate(calls, ['outcome']) },
+          },
+          {
+            kind: 'ranking',
+            title: 'Most called',
+            description: 'Calls over the time shown, the ten largest.',
+            unit: 'short',
+            decimals: 0,
+            queries: { '{{agent}} · {{tool}}': 'topk(10, ' + q.grown(calls, ['agent', 'tool']) + ' > 0)' },
+          },
+        ],
+      },
+      {
+        title: 'Errors and latency',
+        panels: [
+          {
+            kind: 'trend',
+            title: 'Errors by tool',
+            description: 'Share of the calls that fail. The dashed lines are the alert thresholds.',
+            unit: 'percentunit',
+            max: 1,
+            limits: config.thresholds.toolErrorShare,
+            queries: { '{{agent}} · {{tool}}': q.share(failed, calls, ['agent', 'tool']) },
+          },
+          {
+            kind: 'trend',
+            title: 'Latency by tool',
+            description: 'Nineteen calls in twenty take less.',
+            unit: 's',
+            exemplars: true,
+            queries: q.quantiles(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['tool'], ['95']),
+          },
+          {
+            kind: 'distribution',
+            title: 'Latency of all calls',
+            description: 'How many calls took how long.',
+            unit: 's',
+            queries: { '{{le}}': q.rate(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['le']) },
+          },
+        ],
+      },
+      {
+        title: 'Calls of a turn',
+        panels: [
+          {
+            kind: 'trend',
+            title: 'Tool calls of a turn',
+            description: 'On average, by agent. A multiple of the day before is an alert. Turns of all tools.',
+            unit: 'short',
+            queries: { '{{agent}}': q.average(q.ofAgent, 'agent_turn_tool_calls', ['agent']) },
+          },
+          {
+            kind: 'trend',
+            title: 'Most tool calls in one turn',
+            description: 'Of one turn that was active in the last ' + config.window + '.',
+            unit: 'short',
+            queries: { '{{agent}}': q.max(q.ofAgent('agent_turn_tool_calls_max'), ['agent']) },
+          },
+          shared.repeatResults { queries: { '{{result}}': q.rate(q.ofTool('agent_repeat_results_total'), ['result']) } },
+        ],
+      },
+    ],
+  }
