@@ -10,6 +10,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
+from turnwatch.core.current_call import running
 from turnwatch.core.default import default_watch
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.guard import Guarding, open_guard
@@ -249,7 +250,8 @@ class Turn:
             span = self._open_span("llm.chat", "chat", attributes, client=True)
         error_type: str | None = None
         try:
-            yield ModelCallInProgress(call, self._watch)
+            with running(call):
+                yield ModelCallInProgress(call, self._watch)
         except BaseException as error:
             call.outcome, error_type = "error", type(error).__name__
             raise

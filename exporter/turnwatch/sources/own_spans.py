@@ -84,9 +84,9 @@ def open_span(
     """
     if trace is None:
         return None
-    current = trace.get_current_span()
-    if current.is_recording() and _stands_for(current, operation):
+    if mark_current_span(operation):
         return None
+    current = trace.get_current_span()
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
         return None
@@ -98,6 +98,24 @@ def open_span(
         attributes={_OPERATION: operation, _COUNTED: True, **attributes},
     )
     return OwnSpan(span, otel_context.attach(trace.set_span_in_context(span)))
+
+
+def mark_current_span(operation: str) -> bool:
+    """Say on the current span, where it is another instrumentation's for the same call, that the call is counted.
+
+    An agent's span is not marked: its calls may be counted elsewhere.
+
+    Returns:
+        Whether the current span stands for the same thing.
+    """
+    if trace is None:
+        return False
+    current = trace.get_current_span()
+    if not current.is_recording() or not _stands_for(current, operation):
+        return False
+    if operation != "invoke_agent":
+        current.set_attribute(_COUNTED, True)
+    return True
 
 
 def _stands_for(span: Any, operation: str) -> bool:

@@ -1,0 +1,161 @@
+"""A turn whose calls are reported from outside: by a framework's hooks, or by a client library that is wrapped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Unpack, final
+
+from turnwatch.core.current_call import running
+from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
+from turnwatch.core.evidence import Evidence
+from turnwatch.core.guard import Guarding
+from turnwatch.core.turn import TurnState
+from turnwatch.core.usage import read_model, read_usage
+from turnwatch.core.watch import Watch
+from turnwatch.errors import TurnStopped
+from turnwatch.sources.calls_in_progress import ToolCallInProgress
+from turnwatch.sources.hand import Turn, current_turn
+from turnwatch.sources.own_spans import mark_current_span
+
+
+@final
+class ReportedTurn:
+    """One turn, in begin and end calls that may come from different tasks and threads.
+
+    Within ``with turnwatch.turn(...)`` the calls belong to that turn, whose guard decides; limits given here are
+    put on it as well. Elsewhere a turn is opened, and closed again by ``close``.
+
+    Args:
+        agent: The agent whose turn it is.
+        conversation_id: Its conversation.
+        watch: Where it counts; the process's own watch when left out.
+        **guarding: What stops it; see ``turnwatch.turn``.
+
+    Raises:
+        TurnStopped: It cannot be guarded and ``fail_closed`` is set.
+    """
+
+    def __init__(
+        self,
+        agent: str = "",
+        conversation_id: str | None = None,
+        *,
+        watch: Watch | None = None,
+        **guarding: Unpack[Guarding],
+    ) -> None:
+        turn = current_turn()
+        self.is_own = turn is None
+        if turn is None:
+            turn = Turn(agent, conversation_id, watch=watch, **guarding).open()
+        elif turn.state.guard is not None and (limits := guarding.get("limits")) is not None:
+            turn.state.guard.tighten(limits)
+        self.turn = turn
+
+    @property
+    def state(self) -> TurnState:
+        """The turn's counts and verdicts."""
+        return self.turn.state
+
+    def take_nudge(self) -> str | None:
+        """What to tell the model before its next reply; None most of the time."""
+        return self.turn.take_nudge()
+
+    # Model calls
+
+    def begin_model(self, model: str = "", *, provider: str = "", reserve: Usage | float | None = None) -> ModelCall:
+        """Admit and count a model call.
+
+        Raises:
+            TurnStopped: A guard refuses it. It is not counted.
+        """
+        state = self.state
+        call = ModelCall(model, provider=provider, started=state.watch.clock())
+        if state.guard is not None:
+            state.guard.before_model(call, reserve)
+        state.begin_model(call.started)
+        return call
+
+    def end_model(
+        self,
+        call: ModelCall,
+        reply: object = None,
+        *,
+        text: str | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """Note what came of a model call.
+
+        Args:
+            call: What ``begin_model`` returned.
+            reply: The reply, its usage record, or the chunks of a stream.
+            text: What the model said, where it asked for no tool.
+            error: What was raised in place of a reply.
+        """
+        state = self.state
+        try:
+            if reply is not None:
+                call.usage = read_usage(reply)
+                call.model = call.model or read_model(reply) or ""
+            if text:
+                call.text = Evidence.of(text)
+            if error is not None:
+                call.outcome, call.error_type = "error", type(error).__name__
+        except Exception:
+            state.watch.internal_error("a model call's reply")
+        verdict = state.end_model(call)
+        if state.guard is not None:
+            state.guard.after_model(call, verdict)
+
+    # Tool calls
+
+    def begin_tool(self, name: str, args: object = MISSING, *, call_id: str | None = None) -> ToolCallInProgress:
+        """Count and admit a tool call; tell what is returned what came of it.
+
+        Raises:
+            TurnStopped: A guard refuses it. It is counted, as denied.
+        """
+        state = self.state
+        call = ToolCall(name, args, call_id=call_id, agent=state.agent)
+        state.begin_call(call)
+        mark_current_span("execute_tool")
+        in_progress = ToolCallInProgress(call, self._end_tool, state.watch)
+        if state.guard is not None:
+            try:
+                state.guard.before_tool(call)
+            except TurnStopped as stopped:
+                in_progress.refused(stopped)
+                raise
+        return in_progress
+
+    def _end_tool(self, call: ToolCall, result: object) -> None:
+        state = self.state
+        verdict = state.end_call(call)
+        if state.guard is not None and call.outcome != "denied":
+            state.guard.after_tool(call, verdict, result)
+
+    # The end
+
+    @contextmanager
+    def inside(self, call: ModelCall | ToolCall) -> Iterator[None]:
+        """Run what makes this call: a client or a span that sees it from inside does not count it again."""
+        with running(call):
+            yield
+
+    def close(self, stop_reason: str = "final_answer", error: BaseException | None = None) -> None:
+        """End the turn, if it was opened here. A second time changes nothing.
+
+        Args:
+            stop_reason: Why, when there was no error and no guard stopped it.
+            error: What ended it.
+        """
+        if not self.is_own or self.state.ended:
+            return
+        if isinstance(error, TurnStopped):
+            stop_reason = error.stop_reason
+        elif error is not None:
+            is_cancelled = isinstance(error, KeyboardInterrupt | GeneratorExit) or (
+                type(error).__name__ == "CancelledError"
+            )
+            stop_reason = "user_cancelled" if is_cancelled else "error"
+        self.turn.close(stop_reason)
