@@ -1,10 +1,14 @@
-"""Make docs/metrics.md from the catalogue, and the README's list of alerts from the rendered rules.
+"""Make the reference pages from their sources, and the README's list of alerts from the rendered rules.
+
+docs/metrics.md comes from the catalogue, docs/dialects.md from the captured spans of tests/sources/spans.
 
 Run by ``make generate``; tests/docs fails when what is committed is not what this makes.
 """
 
 from __future__ import annotations
 
+import logging
+import sys
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -28,6 +32,7 @@ def documents() -> dict[Path, str]:
     readme = ROOT / "README.md"
     return {
         ROOT / "docs" / "metrics.md": metrics_reference(),
+        ROOT / "docs" / "dialects.md": dialects_table(),
         readme: _between_marks(readme.read_text(encoding="utf-8"), alerts_table()),
     }
 
@@ -50,6 +55,15 @@ def metrics_reference() -> str:
     bounds = ([f"`{metric.name}`", " ".join(f"{bound:g}" for bound in metric.buckets)] for metric in histograms)
     parts.append(_table(["Histogram", "Upper bounds"], bounds))
     return "\n\n".join(parts) + "\n"
+
+
+def dialects_table() -> str:
+    """Return what each dialect of spans carries, measured on the captured spans."""
+    sys.path.insert(0, str(ROOT))
+    from tests.sources.spans.corpus import table
+
+    logging.getLogger("turnwatch").setLevel(logging.ERROR)  # what dialects lack is in the table
+    return table()
 
 
 def alerts_table() -> str:

@@ -144,7 +144,6 @@ class Assembler:
         self._places.came(span.span_id, CallPlace(fact, above))
         below = self._places.take(span.span_id)
         if below is not None:
-            below.seen_by_mcp = None
             self._merge_inner_tools(fact, below)
             if below.turn is not None or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
                 below.agent = below.agent or fact.call.tool
@@ -158,6 +157,11 @@ class Assembler:
     @staticmethod
     def _merge_inner_tools(fact: ToolFact, below: Scope) -> None:
         """Take in the spans of other instrumentations that lie inside this one and stand for the same call."""
+        inner_calls, below.seen_by_mcp = below.seen_by_mcp, None
+        if inner_calls and len(inner_calls) == 1 and inner_calls[0].call.outcome == "error":
+            below.failure = below.failure or inner_calls[0].call.error_type or "error"
+        if below.failure is not None and fact.call.outcome != "error":
+            fact.call.outcome, fact.call.error_type = "error", below.failure
         left: list[Fact] = []
         for inner in below.pending or ():
             if isinstance(inner, ToolFact) and inner.scope != fact.scope and is_same_tool(inner.call, fact.call):
@@ -177,7 +181,9 @@ class Assembler:
     def _take_mcp(self, span: SpanData, fact: ToolFact, now: float) -> None:
         below = self._places.take(span.span_id)
         if below is not None:
-            below.seen_by_mcp = None  # the server's view of this call
+            inner, below.seen_by_mcp = below.seen_by_mcp, None  # the server's view of this call
+            if inner and inner[0].call.outcome == "error" and fact.call.outcome != "error":
+                fact.call.outcome, fact.call.error_type = "error", inner[0].call.error_type
         if not span.parent_id and span.kind == SERVER:
             # A server that was told of no trace: whoever called it sees the call as well.
             if below is not None:
@@ -293,6 +299,8 @@ class Assembler:
         """A span that is no boundary: what hangs under it hangs under its parent."""
         if dialect is not None:
             self._count("agent" if is_agent else "step")
+            if span.failed and span.parent_id and "gen_ai.tool.call.id" in span.attributes:
+                self._note_failure(span, now)
             self._places.came(span.span_id, span.parent_id)
         below = self._places.take(span.span_id)
         if below is None and dialect is not None and not span.parent_id:
@@ -316,6 +324,14 @@ class Assembler:
             self._turns.finish(below, None, span, now)
             if dialect is not None:
                 self._places.came(span.span_id, below)
+
+    def _note_failure(self, span: SpanData, now: float) -> None:
+        """A step inside a tool call failed: where the tool's own span does not say so, the call did."""
+        inside = self._places.of(span.parent_id)
+        if inside is None:
+            inside = self._places.wait_for(span.parent_id, span.trace_id, now)
+        if isinstance(inside, Scope) and inside.is_empty:
+            inside.failure = str(span.attributes.get("error.type") or "error")
 
     def _about_agent(self, scope: Scope, span: SpanData, dialect: Dialect) -> None:
         scope.agent_dialect = scope.agent_dialect or dialect

@@ -37,6 +37,7 @@ class Answered:
 
     call_id: str
     value: Any
+    failed: bool = False
 
 
 def carries_reply(attributes: Mapping[str, Any]) -> bool:
@@ -189,16 +190,17 @@ def _answered_in(value: Any) -> Iterator[Answered]:
 def _answer_in_part(part: dict[str, Any]) -> Answered | None:
     kind = part.get("type")
     if kind in ("tool_call_response", "tool_result", "tool-result", "tool_response"):
-        call_id = part.get("id", part.get("tool_use_id", part.get("toolCallId", "")))
+        call_id = str(part.get("id", part.get("tool_use_id", part.get("toolCallId"))) or "")
+        failed = part.get("is_error") is True or part.get("isError") is True
         for key in ("response", "result", "content", "output"):
             if key in part:
-                return Answered(str(call_id or ""), part[key])
-        return Answered(str(call_id or ""), MISSING)
+                return Answered(call_id, part[key], failed)
+        return Answered(call_id, MISSING, failed)
     result = part.get("tool_call_result")  # Haystack
     if isinstance(result, dict):
         origin = result.get("origin")
-        call_id = origin.get("id") if isinstance(origin, dict) else None
-        return Answered(str(call_id or ""), result.get("result", MISSING))
+        call_id = str((origin.get("id") if isinstance(origin, dict) else None) or "")
+        return Answered(call_id, result.get("result", MISSING), result.get("error") is True)
     return None
 
 

@@ -12,6 +12,8 @@ from turnwatch.sources.spans.span import SpanData, SpanEvent
 # Attribute values may be nested; deeper than this they are cut.
 _MAX_DEPTH: Final = 32
 _ERROR: Final = 2
+_TRACE_ID_BYTES: Final = 16
+_SPAN_ID_BYTES: Final = 8
 
 
 # Protobuf
@@ -24,7 +26,9 @@ def spans_of_request(request: Any) -> Iterator[SpanData]:
         for scope_spans in resource_spans.scope_spans:
             scope = scope_spans.scope.name
             for span in scope_spans.spans:
-                yield _span(span, scope, resource)
+                # Bodies of logs parse as traces without ids, and a span without ids is nobody's.
+                if len(span.trace_id) == _TRACE_ID_BYTES and len(span.span_id) == _SPAN_ID_BYTES:
+                    yield _span(span, scope, resource)
 
 
 def spans_of_body(body: bytes) -> list[SpanData]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Final
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall
@@ -107,7 +108,7 @@ class Recorder:
         # span lacks may stand here.
         attributes = fact.attributes
         scope.reads_replies = fact.dialect.tool_calls == "either" and not scope.has_tools and not fact.counted
-        if scope.reads_replies or turn.missing_arguments or not turn.tool_calls:
+        if scope.reads_replies or scope.lacks_arguments or not turn.tool_calls:
             scope.asked = asked_of(attributes) or None
         if scope.reads_replies and not scope.asked:
             wants = wants_tools(attributes)
@@ -143,6 +144,7 @@ class Recorder:
         started = scope.last_ns * _NS if scope.last_ns else None
         calls = []
         for number, request in enumerate(asked):
+            result = results.get(number)
             call = ToolCall(
                 request.tool,
                 request.arguments,
@@ -150,7 +152,8 @@ class Recorder:
                 round=turn.iterations or None,
                 started=started,
                 ended=answers.call.started if answers is not None else started,
-                result=results.get(number),
+                result=result.evidence if result is not None else None,
+                outcome="error" if result is not None and result.failed else "ok",
             )
             turn.begin_call(call)
             calls.append(call)
@@ -170,8 +173,9 @@ class Recorder:
             return
         if fact.counted:
             return
-        if call.args is MISSING and call.input_hash is None and scope.asked:
-            _fill_arguments(call, scope.asked)
+        if call.args is MISSING and call.input_hash is None:
+            scope.lacks_arguments = True
+            _fill_arguments(call, scope.asked or [])
         if not turn.iterations:
             # Without model spans, calls that overlap are taken for calls of one reply.
             if fact.start_ns >= scope.round_end_ns:
@@ -259,18 +263,31 @@ def merged(one: ModelFact, other: ModelFact) -> ModelFact:
     return outer
 
 
-def _results(asked: list[Asked], answers: list[Answered]) -> dict[int, Evidence]:
+@dataclass(frozen=True, slots=True)
+class _Result:
+    evidence: Evidence | None
+    failed: bool
+
+
+def _results(asked: list[Asked], answers: list[Answered]) -> dict[int, _Result]:
     """The result of each call of a reply, by the call's id, or by order where there are no ids."""
     by_id = {answer.call_id: answer for answer in answers if answer.call_id}
-    results: dict[int, Evidence] = {}
+    results: dict[int, _Result] = {}
     unnamed = [answer for answer in answers if not answer.call_id][-len(asked) :]
     for number, request in enumerate(asked):
         answer = by_id.get(request.call_id) if request.call_id else None
         if answer is None and not by_id and len(unnamed) == len(asked):
             answer = unnamed[number]
-        if answer is not None and answer.value is not MISSING and not is_redacted(answer.value):
-            results[number] = Evidence.of(opened(answer.value).value)
+        if answer is not None:
+            results[number] = _result(answer)
     return results
+
+
+def _result(answer: Answered) -> _Result:
+    if answer.value is MISSING or is_redacted(answer.value):
+        return _Result(None, answer.failed)
+    result = opened(answer.value)
+    return _Result(Evidence.of(result.value), answer.failed or result.failed)
 
 
 def _fill_arguments(call: ToolCall, asked: list[Asked]) -> None:

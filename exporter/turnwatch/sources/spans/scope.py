@@ -30,6 +30,7 @@ class Scope:
         above: The scope in which this one's agent was called, once that is known.
         turn: Set once it is clear that this is a turn of its own.
         agent, conversation: What is known of them so far.
+        failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
         pending: Calls that wait for the turn.
         seen_by_mcp: Tool calls seen by MCP only; they count if no other span stands for them.
         held: The latest model calls, held back until it is clear that no second span tells of them.
@@ -51,12 +52,14 @@ class Scope:
         "conversation",
         "due",
         "ended_ns",
+        "failure",
         "has_tools",
         "held",
         "held_since",
         "into",
         "is_agent",
         "key",
+        "lacks_arguments",
         "last_ns",
         "model_name",
         "pending",
@@ -101,6 +104,7 @@ class Scope:
         self.child_turns = False
         self.stop_reason: str | None = None
         self.ended_ns = 0
+        self.failure: str | None = None
         # Calls that wait
         self.pending: list[Fact] | None = None
         self.pending_models = 0
@@ -113,6 +117,7 @@ class Scope:
         self.reads_replies = False
         self.unread_reply: Dialect | None = None
         self.surely_unread = False
+        self.lacks_arguments = False
         self.saw_usage = False
         self.recent_models: list[ModelFact] | None = None
         self.call_ids: OrderedDict[str, ToolFact] | None = None

@@ -1,0 +1,471 @@
+"""Turns out of spans that come late, early, twice, in part, or not at all."""
+
+import logging
+from collections import Counter
+
+import pytest
+
+from turnwatch.core.watch import Watch
+from turnwatch.settings import Bounds, Settings
+from turnwatch.sources.spans.assembly import Assembler
+from turnwatch.sources.spans.span import SERVER, SpanData, SpanEvent
+
+TRACE = 0xABC
+SECOND = 1_000_000_000
+
+
+class Story:
+    """Writes spans down and feeds them to an assembler."""
+
+    def __init__(self, **options):
+        self.ended = []
+        self.watch = Watch(Settings(bounds=Bounds(open_turns=options.pop("open_turns", 1000))))
+        self.faults = []
+        self.watch.internal_error = self.faults.append
+        self.assembler = Assembler(self.watch, on_end=self.ended.append, **options)
+        self.now = 0.0
+        self._next = 10_000
+
+    def span(self, name, attributes, parent=0, *, at=0.0, seconds=0.5, trace=TRACE, **more):
+        self._next += 1
+        start = int((1_000_000 + at) * SECOND)
+        return SpanData(
+            trace,
+            more.pop("span_id", self._next),
+            parent,
+            name,
+            attributes=attributes,
+            start_ns=start,
+            end_ns=start + int(seconds * SECOND),
+            scope=more.pop("scope", "my.instrumentation"),
+            **more,
+        )
+
+    def chat(self, parent=0, *, at=0.0, reply_id="", tokens=10, **more):
+        attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.request.model": "gpt-4o",
+            "gen_ai.usage.input_tokens": tokens,
+            "gen_ai.usage.output_tokens": 1,
+            **more.pop("attributes", {}),
+        }
+        if reply_id:
+            attributes["gen_ai.response.id"] = reply_id
+        return self.span("chat gpt-4o", attributes, parent, at=at, **more)
+
+    def tool(self, parent=0, *, at=0.0, args='{"q": 1}', name="search", call_id="", **more):
+        attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+        if args is not None:
+            attributes["gen_ai.tool.call.arguments"] = args
+        if call_id:
+            attributes["gen_ai.tool.call.id"] = call_id
+        attributes.update(more.pop("attributes", {}))
+        return self.span(f"execute_tool {name}", attributes, parent, at=at, **more)
+
+    def agent(self, span_id, parent=0, *, name="bot", seconds=60.0, **more):
+        attributes = {"gen_ai.operation.name": "invoke_agent", **more.pop("attributes", {})}
+        if name:
+            attributes["gen_ai.agent.name"] = name
+        return self.span(f"invoke_agent {name}", attributes, parent, span_id=span_id, seconds=seconds, **more)
+
+    def step(self, span_id, parent=0, **more):
+        return self.span("step", {"gen_ai.operation.name": "agent_step"}, parent, span_id=span_id, **more)
+
+    def feed(self, *spans, after=0.1):
+        self.now += after
+        self.assembler.feed(spans, self.now)
+        assert not self.faults
+
+    def pass_time(self, seconds):
+        self.now += seconds
+        self.assembler.tick(self.now)
+
+    def all_turns(self):
+        self.assembler.flush()
+        assert not self.faults
+        return {turn.agent: turn for turn in self.ended}
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+def test_calls_under_an_agent_are_its_turn(story):
+    story.feed(story.chat(9, at=0), story.tool(9, at=1), story.chat(9, at=2), story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.tool_calls, turn.stop_reason) == (2, 1, "final_answer")
+    assert turn.usage.input == 20
+
+
+def test_a_turn_ends_when_the_grace_after_its_agent_is_over():
+    story = Story(grace_seconds=10)
+    story.feed(story.tool(9), story.agent(9))
+    story.pass_time(9)
+    story.feed(story.tool(9, at=3))
+    assert not story.ended
+    story.pass_time(5)
+    assert [turn.tool_calls for turn in story.ended] == [2]
+
+
+def test_a_turn_without_an_agent_is_its_trace(story):
+    story.feed(story.chat(9), story.tool(9, at=1), story.span("POST /ask", {}, span_id=9, scope="fastapi"))
+    (turn,) = story.all_turns().values()
+    assert (turn.iterations, turn.tool_calls, turn.stop_reason) == (1, 1, "final_answer")
+
+
+def test_steps_belong_to_the_agent_above_them(story):
+    for number in range(3):
+        step = 100 + number
+        story.feed(
+            story.chat(step, at=number),
+            story.tool(step, at=number + 0.5),
+            story.step(step, 9),
+        )
+    story.feed(story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.tool_calls, turn.repeats) == (3, 3, 2)
+    assert len(story.ended) == 1
+
+
+def test_wrappers_of_one_agent_are_one_turn(story):
+    story.feed(story.tool(9), story.agent(9, 8), story.agent(8, 7), story.agent(7, name=""))
+    turns = story.all_turns()
+    assert len(story.ended) == 1
+    assert turns["bot"].tool_calls == 1
+
+
+def test_a_nameless_agent_inside_another_is_part_of_it(story):
+    story.feed(story.tool(9), story.agent(9, 8, name=""), story.tool(8, at=2), story.agent(8))
+    assert story.all_turns()["bot"].repeats == 1
+    assert len(story.ended) == 1
+
+
+def test_a_sub_agent_under_a_tool_has_its_own_turn(story):
+    for number, (tool_span, inner) in enumerate(((21, 31), (22, 32))):
+        story.feed(
+            story.chat(9, at=number * 10),
+            story.chat(inner, at=number * 10 + 1),
+            story.tool(inner, at=number * 10 + 2),
+            story.agent(inner, tool_span, name="helper", at=number * 10 + 1, seconds=3),
+            story.tool(9, name="ask_helper", span_id=tool_span, at=number * 10 + 1, seconds=4),
+        )
+    story.feed(story.agent(9))
+    story.assembler.flush()
+    counts = Counter((turn.agent, turn.tool_calls, turn.repeats) for turn in story.ended)
+    assert counts == {("helper", 1, 0): 2, ("bot", 2, 1): 1}
+
+
+def test_tool_calls_inside_a_tool_are_a_turn_of_their_own_even_without_an_agent_span(story):
+    story.feed(story.tool(21), story.tool(9, name="delegate", span_id=21, at=1, args="{}"), story.agent(9))
+    turns = story.all_turns()
+    assert turns["delegate"].tool_calls == 1
+    assert turns["bot"].tool_calls == 1
+
+
+def test_a_model_call_inside_a_tool_belongs_to_the_agent(story):
+    story.feed(story.chat(21), story.tool(9, span_id=21, at=1), story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.tool_calls) == (1, 1)
+    assert len(story.ended) == 1
+
+
+def test_two_turns_of_one_conversation_are_two(story):
+    for trace in (1, 2):
+        story.feed(
+            story.tool(trace * 10, trace=trace),
+            story.agent(trace * 10, trace=trace, attributes={"gen_ai.conversation.id": "c-1"}),
+        )
+    story.assembler.flush()
+    assert [(turn.conversation_id, turn.tool_calls, turn.repeats) for turn in story.ended] == [("c-1", 1, 0)] * 2
+
+
+def test_a_stuck_turn_is_judged_while_its_agent_still_runs(story):
+    for number in range(6):
+        story.feed(
+            story.chat(9, at=number),
+            story.tool(9, at=number + 0.5, attributes={"gen_ai.tool.call.result": "nothing"}),
+            after=5,
+        )
+    assert not story.ended
+    assert story.assembler.open_turns == 1
+    (turn,) = [ref() for ref in story.watch._open.values()]
+    assert turn.tool_calls == 6
+    assert turn.verdict.severity == "stuck"
+
+
+def test_steps_that_take_long_do_not_split_a_turn():
+    story = Story(settle_seconds=30)
+    for number in range(3):
+        step = 100 + number
+        story.feed(story.chat(step, at=number * 90), after=1)
+        story.pass_time(40)  # the tool of this step runs for longer than calls wait
+        story.feed(story.tool(step, at=number * 90 + 50), story.step(step, 9), after=1)
+    story.feed(story.agent(9))
+    assert [(turn.iterations, turn.tool_calls) for turn in story.all_turns().values()] == [(3, 3)]
+    assert len(story.ended) == 1
+
+
+def test_calls_whose_parents_never_come_count_towards_their_trace():
+    story = Story(settle_seconds=30, idle_seconds=600)
+    story.feed(story.tool(501), story.tool(502, at=1), story.tool(503, at=2))
+    story.pass_time(31)
+    assert story.assembler.open_turns == 1
+    story.pass_time(601)
+    assert [(turn.tool_calls, turn.repeats, turn.stop_reason) for turn in story.ended] == [(3, 2, "unknown")]
+
+
+def test_a_root_that_comes_first_waits_for_its_children(story):
+    story.feed(story.span("chain", {"gen_ai.operation.name": "chain"}, span_id=9, seconds=60))
+    story.feed(story.chat(9), story.tool(9, at=1), story.chat(9, at=2))
+    assert [(turn.iterations, turn.tool_calls) for turn in story.all_turns().values()] == [(2, 1)]
+
+
+def test_an_agent_that_calls_nothing_is_a_turn(story):
+    story.feed(story.agent(9, attributes={"gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 2}))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input) == (0, 7)
+
+
+def test_the_sum_on_an_agent_counts_only_where_its_model_calls_count_nothing(story):
+    total = {"gen_ai.usage.input_tokens": 30, "gen_ai.usage.output_tokens": 3}
+    story.feed(story.chat(9, tokens=10), story.chat(9, at=1, tokens=20), story.agent(9, attributes=total))
+    assert story.all_turns()["bot"].usage.input == 30
+
+
+# One call seen by several
+
+
+def test_a_model_call_seen_by_two_instrumentations_counts_once(story):
+    inner = story.chat(21, reply_id="r1", at=0.1, seconds=0.3, scope="sdk")
+    outer = story.chat(9, reply_id="r1", span_id=21, scope="framework")
+    sibling = story.chat(9, reply_id="r1", at=0.1, seconds=0.2, scope="third")
+    story.feed(inner, outer, sibling, story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input) == (1, 10)
+
+
+def test_siblings_without_an_id_are_one_call_when_one_lies_within_the_other(story):
+    story.feed(
+        story.chat(9, at=0.1, seconds=0.3, scope="sdk"),
+        story.chat(9, at=0, seconds=0.5, scope="other"),
+        story.chat(9, at=2, scope="sdk"),
+        story.agent(9),
+    )
+    assert story.all_turns()["bot"].iterations == 2
+
+
+def test_usage_of_either_span_of_a_call_is_used(story):
+    bare = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r1"}
+    story.feed(
+        story.span("outer", bare, 9, at=0, seconds=1, scope="one"),
+        story.chat(9, reply_id="r1", at=0.2, seconds=0.5, scope="two"),
+        story.agent(9),
+    )
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input) == (1, 10)
+
+
+def test_a_tool_span_inside_another_instrumentations_span_of_the_same_call_counts_once(story):
+    inner = story.tool(21, args=None, call_id="call_1", scope="autogen-core", name="search")
+    outer = story.span(
+        "bot.search",
+        {"openinference.span.kind": "TOOL", "tool.name": "bot.search", "input.value": '{"q": 1}'},
+        9,
+        span_id=21,
+        scope="openinference.instrumentation.autogen",
+    )
+    story.feed(inner, outer, story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.tool_calls, turn.missing_arguments) == (1, 0)
+
+
+def test_one_call_id_from_two_instrumentations_counts_once(story):
+    story.feed(
+        story.tool(9, call_id="call_1", scope="one"),
+        story.tool(9, call_id="call_1", at=0.1, scope="two"),
+        story.agent(9),
+    )
+    assert story.all_turns()["bot"].tool_calls == 1
+
+
+def test_an_id_that_a_provider_uses_again_is_another_call(story):
+    story.feed(story.tool(9, call_id="call_0"), story.tool(9, call_id="call_0", at=5), story.agent(9))
+    assert story.all_turns()["bot"].tool_calls == 2
+
+
+def mcp(story, parent, name="search", *, span_id=None, kind=SERVER, **more):
+    attributes = {"mcp.method.name": "tools/call", "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
+    more = more if span_id is None else {"span_id": span_id, **more}
+    return story.span(f"tools/call {name}", attributes, parent, kind=kind, scope="mcp-python-sdk", **more)
+
+
+def test_mcp_spans_do_not_count_beside_tool_spans(story):
+    story.feed(mcp(story, 41), mcp(story, 21, span_id=41, kind=3), story.tool(9, span_id=21), story.agent(9))
+    assert story.all_turns()["bot"].tool_calls == 1
+
+
+def test_mcp_spans_count_where_nothing_else_tells_of_the_call(story):
+    story.feed(mcp(story, 41), mcp(story, 9, span_id=41, kind=3), mcp(story, 9, at=2, kind=3), story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.tool_calls, turn.missing_arguments) == (2, 2)
+
+
+def test_an_mcp_server_in_a_trace_of_its_own_is_nobodys_turn(story):
+    story.feed(mcp(story, 0))
+    assert story.all_turns() == {}
+
+
+def test_mcp_spans_of_a_turn_that_runs_on_are_counted_after_a_while():
+    story = Story(settle_seconds=30)
+    story.feed(story.chat(9), mcp(story, 9, kind=3, at=1), story.chat(9, at=2), mcp(story, 9, kind=3, at=3))
+    story.pass_time(31)
+    (turn,) = [ref() for ref in story.watch._open.values()]
+    assert turn.tool_calls == 2
+
+
+def test_spans_that_turnwatch_counted_itself_are_not_counted_again(story):
+    counted = {"turnwatch.counted": True}
+    story.feed(
+        story.chat(21, scope="openai", at=0.1, seconds=0.1),
+        story.chat(9, span_id=21, attributes=counted, scope="turnwatch"),
+        story.tool(9, at=1, attributes=counted, scope="turnwatch"),
+        story.agent(9, attributes=counted),
+    )
+    assert not [turn for turn in story.all_turns().values() if turn.iterations or turn.tool_calls]
+
+
+def test_a_span_that_is_still_open_is_not_counted(story):
+    unfinished = story.tool(9)
+    unfinished.end_ns = 0
+    pending = story.tool(9, attributes={"logfire.span_type": "pending_span"})
+    story.feed(unfinished, pending, story.tool(9, at=1), story.agent(9))
+    assert story.all_turns()["bot"].tool_calls == 1
+
+
+# Calls that stand in replies only
+
+
+def reply(*calls):
+    parts = [{"type": "tool_call", "id": call_id, "name": tool, "arguments": args} for call_id, tool, args in calls]
+    return {"gen_ai.output.messages": [{"role": "assistant", "parts": parts or [{"type": "text", "content": "Done."}]}]}
+
+
+def told(call_id, result):
+    part = {"type": "tool_call_response", "id": call_id, "response": result}
+    return {"gen_ai.input.messages": [{"role": "tool", "parts": [part]}]}
+
+
+def test_tool_calls_of_a_raw_client_are_read_from_its_replies(story):
+    story.feed(
+        story.chat(9, at=0, attributes=reply(("c1", "search", {"q": 1}))),
+        story.chat(9, at=2, attributes={**told("c1", "nothing"), **reply(("c2", "search", {"q": 1}))}),
+        story.chat(9, at=4, attributes={**told("c2", "nothing"), **reply()}),
+        story.span("loop", {}, span_id=9, seconds=9, scope="my.app"),
+    )
+    (turn,) = story.all_turns().values()
+    assert (turn.iterations, turn.tool_calls, turn.repeats) == (3, 2, 1)
+    assert turn.engine.mode == "full"
+
+
+def test_replies_are_not_read_where_tools_have_spans(story):
+    story.feed(
+        story.chat(9, at=0, attributes=reply(("c1", "search", {"q": 1}))),
+        story.tool(9, at=1, call_id="c1"),
+        story.chat(9, at=2, attributes=reply()),
+        story.agent(9),
+    )
+    assert story.all_turns()["bot"].tool_calls == 1
+
+
+def test_arguments_that_a_span_lacks_are_taken_from_the_reply(story):
+    story.feed(
+        story.chat(9, at=0, attributes=reply(("c1", "search", {"q": 1}))),
+        story.tool(9, at=1, call_id="c1", args=None),
+        story.chat(9, at=2, attributes=reply(("c2", "search", {"q": 1}))),
+        story.tool(9, at=3, call_id="c2", args=None),
+        story.agent(9),
+    )
+    turn = story.all_turns()["bot"]
+    assert (turn.tool_calls, turn.repeats, turn.missing_arguments) == (2, 1, 0)
+
+
+def test_model_calls_in_traces_of_their_own_are_tied_by_their_messages(story):
+    story.feed(story.chat(trace=1, at=0, attributes=reply(("c1", "search", {"q": 1}))))
+    story.feed(story.chat(trace=2, at=2, attributes={**told("c1", "x"), **reply(("c2", "search", {"q": 1}))}))
+    story.feed(story.chat(trace=3, at=4, attributes={**told("c2", "x"), **reply()}))
+    story.feed(story.chat(trace=4, at=60, attributes=reply(("c9", "search", {"q": 1}))))
+    story.assembler.flush()
+    assert [(turn.iterations, turn.tool_calls, turn.repeats) for turn in story.ended] == [(3, 2, 1), (1, 1, 0)]
+
+
+def test_a_reply_that_asks_for_tools_without_saying_which_is_reported(story, caplog):
+    asks = {"gen_ai.response.finish_reasons": ["tool_calls"]}
+    with caplog.at_level(logging.WARNING, "turnwatch"):
+        story.feed(
+            story.chat(9, at=0, attributes=asks, scope="opentelemetry.instrumentation.openai_v2"),
+            story.chat(9, at=1, attributes=asks, scope="opentelemetry.instrumentation.openai_v2"),
+            story.span("loop", {}, span_id=9, seconds=9, scope="my.app"),
+        )
+        (turn,) = story.all_turns().values()
+    assert (turn.tool_calls, turn.missing_arguments) == (0, 2)
+    assert len(caplog.records) == 1
+    assert "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT" in caplog.text
+
+
+# Bounds and faults
+
+
+def test_past_the_bound_the_turn_with_the_oldest_news_is_evicted():
+    story = Story(open_turns=3)
+    for number in range(1, 6):
+        story.feed(story.chat(number * 100, trace=number), story.chat(number * 100, trace=number, at=1))
+    assert story.assembler.open_turns == 3
+    assert [turn.stop_reason for turn in story.ended] == ["evicted", "evicted"]
+
+
+def test_what_is_kept_does_not_grow_with_the_length_of_a_turn(story):
+    def kept():
+        scope = next(iter(story.assembler._turns._open))
+        return sum(len(getattr(scope, name) or ()) for name in ("pending", "held", "recent_tools", "recent_models"))
+
+    sizes = []
+    for number in range(300):
+        story.feed(
+            story.chat(9, at=number * 2),
+            story.tool(9, at=number * 2 + 1, args=f'{{"q": {number}}}', call_id=f"c{number}"),
+        )
+        if number in (50, 299):
+            sizes.append(kept())
+    assert sizes[0] == sizes[1]
+
+
+def test_unrelated_spans_leave_nothing_behind(story):
+    story.feed(*(story.span("GET /", {"http.request.method": "GET"}, 9, scope="requests") for _ in range(100)))
+    assert story.assembler.open_turns == 0
+    assert not story.assembler._places._waiting
+
+
+def test_a_span_that_cannot_be_read_is_left_out_and_the_next_is_read():
+    story = Story()
+    broken = story.tool(9)
+    broken.attributes = None
+    story.assembler.feed([broken, story.tool(9, at=1), story.agent(9)], 1.0)
+    story.assembler.flush()
+    assert len(story.faults) == 1
+    assert [turn.tool_calls for turn in story.ended] == [1]
+
+
+@pytest.mark.parametrize(
+    ("exception", "reason"),
+    [
+        ("agents.exceptions.MaxTurnsExceeded", "max_iterations"),
+        ("langgraph.errors.GraphRecursionError", "max_iterations"),
+        ("asyncio.exceptions.CancelledError", "user_cancelled"),
+        ("builtins.RuntimeError", "error"),
+    ],
+)
+def test_the_error_of_an_agent_says_why_its_turn_ended(story, exception, reason):
+    event = SpanEvent("exception", {"exception.type": exception})
+    story.feed(story.tool(9), story.agent(9, failed=True, events=[event]))
+    assert story.all_turns()["bot"].stop_reason == reason
