@@ -53,8 +53,8 @@ _SHELL_WRITES: Final = re.compile(
         ]
     )
     + ")"
-    # A file that is written to; not 2>&1, ->, => or /dev/null.
-    + r"|(?<![0-9&<>=\-])>{1,2}\s*(?!/dev/null|&)[\w./$~\"'{]"
+    # A file that is written to; not 2>&1, ->, =>, /dev/null or a comparison with a number.
+    + r"|(?<![0-9&<>=\-])>{1,2}\s*(?!/dev/null|&)[A-Za-z_./$~\"'{]"
     + r"|\bfind\b[^|;]*\s-(?:delete|exec\s+(?:rm|sed|mv))",
 )
 _CODE_WRITES: Final = re.compile(
@@ -63,6 +63,7 @@ _CODE_WRITES: Final = re.compile(
     r"|\b(?:edit_file|insert_content|create_file|append_file|writeFile)"
 )
 _SQL_WRITES: Final = re.compile(rf"^\s*(?:with\b.*?\)\s*)?(?:{'|'.join(_SQL_WORDS)})\b", re.IGNORECASE | re.DOTALL)
+_SQL_READS: Final = re.compile(r"\s*(?:select|show|desc|describe|explain|pragma)\b", re.IGNORECASE)
 _SLEEPS: Final = re.compile(r"\bsleep\s*\(?\s*\d")
 
 
@@ -70,6 +71,8 @@ def writes(command: str) -> bool:
     """Whether this text changes files, tables or processes; what it calls may do so unseen."""
     command = command[:_LOOKED_AT_CHARS]
     if ">" not in command and _TELLING_WORDS.isdisjoint(_WORDS.findall(command)):
+        return False
+    if _SQL_READS.match(command):  # its ">" compares
         return False
     return (
         _SHELL_WRITES.search(command) is not None

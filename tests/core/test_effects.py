@@ -1,0 +1,84 @@
+import pytest
+
+from turnwatch.core.effects import changes_state, has_free_text, is_polling, is_talk
+from turnwatch.core.events import MISSING, ToolCall
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["read_file", "searchDocs", "mcp__github__list_issues", "files.read", "get_order_status", "grep", "ListFiles",
+     "vector_search", "think", "wait_for_job"],
+)  # fmt: skip
+def test_reading_names(tool):
+    assert changes_state(ToolCall(tool, {"q": "x"})) is False
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["write_file", "editFile", "mcp__github__create_issue", "todo.update", "send_email", "book_reservation",
+     "cancel_order", "save_memory", "DeleteRow", "git_commit"],
+)  # fmt: skip
+def test_changing_names(tool):
+    assert changes_state(ToolCall(tool, {"q": "x"})) is True
+
+
+@pytest.mark.parametrize("tool", ["click", "frobnicate", "generate", "transfer_to_planner", "handoff", "x1"])
+def test_names_that_do_not_tell(tool):
+    assert changes_state(ToolCall(tool, {"q": "x"})) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["rm -rf build", "sed -i 's/a/b/' f.py", "echo hi > out.txt", "cat <<'EOF' > a.py\nprint(1)\nEOF", "mkdir -p a/b",
+     "cd src && git checkout main", "pip install x", "python - <<E\nopen('f', 'w').write('x')\nE", "a=1 mv x y",
+     "UPDATE users SET a = 1", "insert into t values (1)", "DROP TABLE t", "find . -name '*.pyc' -delete",
+     "ls | xargs rm", "sudo apt-get install git", "echo x >> log"],
+)  # fmt: skip
+def test_commands_that_change_state(command):
+    assert changes_state(ToolCall("bash", {"command": command})) is True
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ls -la", "cat a.py", "grep -rn foo . 2>/dev/null", "sed -n '1,5p' f.py", "python test.py 2>&1", "git diff",
+     "SELECT a FROM t WHERE b > 3", "pytest -x", "find . -name rm", "echo 'a -> b'", "git log --oneline", ""],
+)  # fmt: skip
+def test_commands_that_only_look(command):
+    assert changes_state(ToolCall("bash", {"command": command})) is False
+
+
+def test_a_shell_whose_command_is_not_known_does_not_tell():
+    assert changes_state(ToolCall("bash", MISSING)) is None
+    assert changes_state(ToolCall("bash", {"timeout": 3})) is None
+    assert changes_state(ToolCall("bash", {"command": ["rm", "x"]})) is True
+    assert changes_state(ToolCall("bash", "rm x")) is True
+
+
+def test_an_editor_with_subcommands():
+    assert changes_state(ToolCall("str_replace_editor", {"command": "view", "path": "a"})) is False
+    assert changes_state(ToolCall("str_replace_editor", {"command": "insert", "path": "a"})) is True
+    assert changes_state(ToolCall("str_replace_editor", MISSING)) is None
+
+
+def test_what_is_declared_wins_over_the_name_and_what_is_said_outright_over_both():
+    assert changes_state(ToolCall("delete_file", {}, read_only=True)) is False
+    assert changes_state(ToolCall("read_file", {}, destructive=True)) is True
+    assert changes_state(ToolCall("frobnicate", {}, read_only=False)) is True
+    assert changes_state(ToolCall("read_file", {}, read_only=True, mutates=True)) is True
+    assert changes_state(ToolCall("write_file", {}, destructive=True, mutates=False)) is False
+
+
+def test_polling_is_declared_or_sleeps():
+    assert is_polling(ToolCall("get_job", {}, polling=True))
+    assert is_polling(ToolCall("bash", {"command": "sleep 30 && cat log"}))
+    assert is_polling(ToolCall("wait_for_build", {}))
+    assert not is_polling(ToolCall("wait_for_build", {}, polling=False))
+    assert not is_polling(ToolCall("bash", {"command": "cat sleep.txt"}))
+    assert not is_polling(ToolCall("get_job", {}))
+
+
+def test_talking_tools_and_free_text():
+    assert is_talk("think")
+    assert not is_talk("search")
+    assert has_free_text({"q": "how to log in"})
+    assert not has_free_text({"id": "A17", "n": 3})

@@ -1,0 +1,143 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from turnwatch.core.evidence import Evidence, normalise, reads_as_nothing, same_page, simhash
+
+PAGE = " ".join(f"word{letter} stands here" for letter in "abcdefghijklmnopqrstuvwxyz")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ran 12 tests in 0.034s", "ran 12 tests in 1.2 s"),
+        ("at 2026-01-03T10:11:12Z", "at 2026-02-13 23:59:01.55"),
+        ("started 10:11:12", "started 23:01:02"),
+        ("object at 0x7f00aa11", "object at 0x55deadbeef"),
+        ("run 0b0f8c9e-9b1e-4d35-8f5e-0d5c8d8c2c11 done", "run 9e8d7c6b-0a1b-4c2d-8e3f-112233445566 done"),
+        ("commit 1f2e3d4c5b6a", "commit 9a8b7c6d5e4f"),
+        ("worker pid 4411 exited", "worker pid 91 exited"),
+        ("wrote /tmp/tmpab12cd/out.txt", "wrote /tmp/tmpzz99yy/out.txt"),
+        ("one  two\n three", "one two three"),
+        ("Apr 30 08:32 report", "May 1 11:05 report"),
+    ],
+)
+def test_what_changes_between_two_runs_by_itself_is_normalised_away(one, other):
+    assert Evidence.of(one).exact != Evidence.of(other).exact
+    assert Evidence.of(one).normal == Evidence.of(other).normal
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("3 failed", "2 failed"), ("rows 0..49", "rows 50..99"), ("price is 1203", "price is 375"), ("v1", "v2")],
+)
+def test_plain_numbers_are_not_normalised_away(one, other):
+    assert Evidence.of(one).normal != Evidence.of(other).normal
+
+
+def test_only_numbers_and_ids_differ():
+    assert Evidence.of("order A17 of 3").digitless == Evidence.of("order B9 of 12").digitless
+    assert Evidence.of("order A17").digitless != Evidence.of("refund A17").digitless
+    assert Evidence.of("no number here").digitless is None
+
+
+def test_simhash_tells_the_same_page_from_another():
+    almost = PAGE.replace("worda stands here", "worda stood here")
+    other = " ".join(f"item{letter} costs nothing" for letter in "abcdefghijklmnopqrstuvwxyz")
+    assert same_page(simhash(PAGE), simhash(almost))
+    assert not same_page(simhash(PAGE), simhash(other))
+
+
+def test_short_texts_have_no_simhash():
+    assert simhash("one two three four five six seven") is None
+    assert simhash("one two three four five six seven eight") is not None
+    assert not same_page(None, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  \n", "[]", "{}", "null", "None", '{"results": [], "total": 0}', "No results found.", "0 rows",
+     "<output>\n</output>", "no matching documents", "Nothing found", "Not found", "()"],
+)  # fmt: skip
+def test_reads_as_nothing(text):
+    assert reads_as_nothing(text)
+    assert Evidence.of(text).empty
+
+
+@pytest.mark.parametrize(
+    "text", ["ok", "done", "saved", "[1]", '{"a": 1}', "true", "0 files a", "12", "no", "Not found in cache, fetched"]
+)
+def test_reads_as_something(text):
+    assert not Evidence.of(text).empty
+
+
+@pytest.mark.parametrize(
+    "text", ["Error: no such order", "ERROR:\nnothing replaced", "Invalid action!", "ValueError: bad", "Traceback (most"]
+)
+def test_a_text_that_begins_with_a_failure_is_one(text):
+    assert Evidence.of(text).failure
+
+
+@pytest.mark.parametrize("text", ["ok", "12 errors were fixed", "the error is gone", "[ERRORS]: 0", ""])
+def test_a_text_that_mentions_errors_is_none(text):
+    assert not Evidence.of(text).failure
+
+
+@pytest.mark.parametrize(
+    "text", ["unknown tool 'read'", "Tool grepp not found", "no such function: x", "ToolNotFound", "'x' is not a valid tool"]
+)
+def test_names_unknown_tool(text):
+    assert Evidence.of(text).names_unknown_tool
+
+
+@pytest.mark.parametrize("text", ["file not found", "invalid function argument", "the tool ran out of memory"])
+def test_other_errors_do_not_name_an_unknown_tool(text):
+    assert not Evidence.of(text).names_unknown_tool
+
+
+class Unprintable:
+    def __repr__(self):
+        raise RuntimeError
+
+
+def test_any_object_is_evidence():
+    circular: list = []
+    circular.append(circular)
+    for result in (None, b"\xff\xfe", {1: 2}, {"a": {3, 1, 2}}, object(), circular, 2**80, "\ud800", Unprintable()):
+        evidence = Evidence.of(result)
+        assert evidence.exact == Evidence.of(result).exact
+        assert evidence.normal == Evidence.of(result).normal
+
+
+def test_equal_objects_are_equal_evidence_whatever_their_order_or_address():
+    assert Evidence.of({"a": 1, "b": {2, 1}}).exact == Evidence.of({"b": {1, 2}, "a": 1}).exact
+    assert Evidence.of(object()).exact == Evidence.of(object()).exact
+
+
+def test_a_very_long_text_is_compared_exactly():
+    long = "x1 " * 40_000
+    assert Evidence.of(long).normal == Evidence.of(long).exact
+    assert Evidence.of(long).normal != Evidence.of(long + "y").normal
+
+
+def test_digests_of_a_source_are_taken_as_they_are():
+    evidence = Evidence.from_digests("aa11", "bb22", "00000000000000ff", head="[]", length=2)
+    assert (evidence.exact, evidence.normal, evidence.simhash) == ("aa11", "bb22", 255)
+    assert evidence.empty
+    assert not Evidence.from_digests("aa11", head="[]", length=900).empty
+
+
+@given(st.text(max_size=400))
+def test_digests_and_text_agree_on_what_is_read_from_the_text(text):
+    of_text = Evidence.of(text)
+    published = Evidence.from_digests("x", head=text[:200], length=len(text))
+    assert published.empty == of_text.empty
+    assert published.failure == of_text.failure
+    assert published.digitless == of_text.digitless
+    assert published.names_unknown_tool == of_text.names_unknown_tool
+
+
+@given(st.text())
+def test_normalising_never_fails_and_is_stable(text):
+    assert normalise(text) == normalise(text)
+    assert Evidence.of(text).normal == Evidence.of(text).normal
