@@ -26,6 +26,9 @@ from turnwatch.core.standin import int_of_digits, type_tag
 from turnwatch.core.volatile_keys import DEFAULT_RULES, KeyRules, rules_for
 from turnwatch.settings import DEFAULT_VOLATILE_KEYS
 
+# orjson 3.13 refuses dicts and lists deeper than 254 but not tuples, and dies of them: it is never asked.
+MAX_ORJSON_DEPTH: Final = 60
+
 _SCALARS: Final = frozenset({str, int, bool, NoneType})
 _TREES: Final = frozenset({dict, list, tuple})
 _JSON_TEXT: Final = re.compile(r"[ \t\r\n]*[\[{]")
@@ -57,7 +60,7 @@ def canonical_bytes(args: object, volatile_keys: Iterable[str] = DEFAULT_VOLATIL
             if _JSON_TEXT.match(text):
                 return _of_json_text(text, rules)
     except Exception:
-        pass  # too deep for orjson, ints beyond 64 bits, lone surrogates, keys that cannot be hashed
+        pass  # ints beyond 64 bits, lone surrogates, keys that cannot be hashed
     try:
         return write_canonical(args, rules)
     except Exception:
@@ -77,27 +80,32 @@ def _is_plain(root: Any, rules: KeyRules) -> bool:
     arguments of many small values, and next to nothing on long texts.
     """
     known, scalars, trees = rules.known, _SCALARS, _TREES
-    nodes = [root]
+    level = [root]
     left = MAX_NODES
-    for node in nodes:
-        values = node
-        if type(node) is dict:
-            if not known.issuperset(node) and not rules.are_plain(node):
-                return False
-            values = node.values()
-        for value in values:
-            cls = type(value)
-            if cls in scalars:
-                continue
-            if cls in trees:
-                left -= len(value) + 1
-                if left < 0:  # very large, or circular
+    for _ in range(MAX_ORJSON_DEPTH):
+        below = []
+        for node in level:
+            values = node
+            if type(node) is dict:
+                if not known.issuperset(node) and not rules.are_plain(node):
                     return False
-                nodes.append(value)
-            # Whole floats are written as ints, and orjson makes null of NaN and the infinities.
-            elif cls is not float or value.is_integer() or value - value != 0.0:
-                return False
-    return True
+                values = node.values()
+            for value in values:
+                cls = type(value)
+                if cls in scalars:
+                    continue
+                if cls in trees:
+                    left -= len(value) + 1
+                    if left < 0:
+                        return False
+                    below.append(value)
+                # Whole floats are written as ints, and orjson makes null of NaN and the infinities.
+                elif cls is not float or value.is_integer() or value - value != 0.0:
+                    return False
+        if not below:
+            return True
+        level = below
+    return False
 
 
 def _of_json_text(text: str, rules: KeyRules) -> bytes:
