@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -71,10 +72,10 @@ def serving(folder: Path, *arguments, grpc=False, **settings):
     path = os.pathsep.join(filter(None, [str(ROOT / "exporter"), os.environ.get("PYTHONPATH")]))
     ports = {"--port": "0", "--grpc-port": "0", "--metrics-port": "0"}
     given = [part for name, value in ports.items() if name not in arguments for part in (name, value)]
+    options = [*given, *([] if grpc else ["--no-grpc"]), "--state-dir", str(folder / "state"), *map(str, arguments)]
     with errors.open("a") as log:
         process = subprocess.Popen(
-            [sys.executable, "-c", "from turnwatch.cli import main; main()", "serve", *given]
-            + [*([] if grpc else ["--no-grpc"]), "--state-dir", str(folder / "state"), *map(str, arguments)],
+            [sys.executable, "-c", "from turnwatch.cli import main; main()", "serve", *options],
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -108,6 +109,10 @@ class Downstream:
     """Answers to give before 200; the last one stays as long as ``keeps_refusing``."""
     keeps_refusing: bool = False
     delay: float = 0.0
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.got, self.answers, self.refused, self.keeps_refusing, self.delay = [], [], 0, False, 0.0
 
     @property
     def bodies(self) -> list[bytes]:
@@ -157,6 +162,12 @@ def downstream(port=0):
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def free_port() -> int:
+    """A port on which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return probe.getsockname()[1]
 
 
 def eventually(condition, seconds=20.0):

@@ -89,7 +89,8 @@ def _take_spans(decoded: Decoded, spans: Iterable[SpanData], limits: Service) ->
             crowded += 1
         elif 0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128:
             decoded.spans.append(span)
-    decoded.rejected = max(0, decoded.items - len(decoded.spans))
+    decoded.items = max(decoded.items, crowded + len(decoded.spans))  # JSON may have names in another style
+    decoded.rejected = decoded.items - len(decoded.spans)
     if crowded:
         decoded.why = f"more than {limits.max_attributes} attributes on {crowded} of the spans"
     elif decoded.rejected:

@@ -51,7 +51,7 @@ class Forwarder:
         self._queue = queue
         self._headers = {"user-agent": f"turnwatch/{package_version()}", **self._limits.forward_headers}
         self._not_before = 0.0
-        self._last_log = 0.0
+        self._last_log: dict[str, float] = {}
         watch.count("turnwatch_forward_retries_total", amount=0)
 
     async def run(self) -> None:
@@ -125,8 +125,9 @@ class Forwarder:
 
     def _log(self, message: str, *values: object) -> None:
         now = time.monotonic()
-        if not self._last_log or now - self._last_log >= _LOG_EVERY_SECONDS:
-            self._last_log = now
+        last = self._last_log.get(message)
+        if last is None or now - last >= _LOG_EVERY_SECONDS:
+            self._last_log[message] = now
             logger.warning(message, *values)
 
 
