@@ -39,3 +39,14 @@ class Verdict:
     calls: tuple[int, ...] = ()
     unchanged: str = ""
     clears: str = ""
+
+
+def explain(verdict: Verdict) -> str:
+    """A verdict in words, for people."""
+    numbers = ", ".join(str(number) for number in verdict.calls) or f"{verdict.first_call} to {verdict.detected_call}"
+    parts = [f"Call {verdict.detected_call}: {verdict.reason}", f"Calls: {numbers}."]
+    if verdict.unchanged:
+        parts.append(f"Unchanged: {verdict.unchanged}")
+    if verdict.clears:
+        parts.append(f"Would have cleared it: {verdict.clears}")
+    return " ".join(part if part.endswith(".") else f"{part}." for part in parts)

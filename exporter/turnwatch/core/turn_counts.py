@@ -1,0 +1,186 @@
+"""What is known of one turn: the part of its state that callers read."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from turnwatch.core.default import default_watch
+from turnwatch.core.engine import Engine
+from turnwatch.core.events import Usage
+from turnwatch.core.keys import KeyTable
+from turnwatch.core.tool_in_turn import ToolInTurn
+from turnwatch.core.verdict import Verdict, explain
+
+if TYPE_CHECKING:
+    from turnwatch.core.conversation import ConversationState
+    from turnwatch.core.guard import Guard
+    from turnwatch.core.series import AgentSeries
+    from turnwatch.core.turn import TurnState
+    from turnwatch.core.watch import Watch
+
+
+class TurnCounts:
+    """Counts one turn's calls and judges them, in memory that does not grow with the turn.
+
+    Args:
+        agent: The agent whose turn it is.
+        conversation_id: Turns with the same id are judged together as well.
+        parent: The turn that started this one, for sub-agents. Spend and tokens count into its totals.
+        turn_id: An id of the caller's; made up when left out.
+        at: Start in seconds since the epoch; now when left out.
+        watch: What it shares with other turns; the process's own when left out.
+
+    Attributes:
+        iterations: Model calls, failed ones included.
+        tool_calls: Tool calls, cached and denied ones included.
+        repeats: Calls whose (tool, input hash) came before in this turn.
+        duplicates: Repeats past the threshold.
+        missing_arguments: Calls whose arguments the source did not carry.
+        usage: Tokens of this turn's own model calls; None when none reported any.
+        total_spend_usd, total_tokens: Child turns included.
+        unpriced_models: Models used that have no known price.
+        verdict: The worst verdict so far.
+        verdicts: Every verdict, the first ones of a turn that has very many.
+        wasted_tool_calls, wasted_usd: What came after the first stuck verdict.
+        stop_reason: Why the turn ended; None while it is open.
+        source: Who reports the calls, for counting what it does not carry.
+        guard: What stops the turn, for sources that can; child turns find their parent's here.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_conversation",
+        "_ended_at",
+        "_keys",
+        "_priced_calls",
+        "_saw_usage",
+        "_stuck",
+        "_tools",
+        "agent",
+        "conversation_id",
+        "duplicates",
+        "engine",
+        "guard",
+        "iterations",
+        "last_active",
+        "missing_arguments",
+        "parent",
+        "repeats",
+        "series",
+        "source",
+        "spent_usd",
+        "started",
+        "stop_reason",
+        "tokens",
+        "tool_calls",
+        "total_spend_usd",
+        "total_tokens",
+        "turn_id",
+        "unpriced_models",
+        "verdict",
+        "verdicts",
+        "wasted_tool_calls",
+        "wasted_usd",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        agent: str = "",
+        *,
+        conversation_id: str | None = None,
+        parent: TurnState | None = None,
+        turn_id: str | None = None,
+        at: float | None = None,
+        watch: Watch | None = None,
+        source: str = "hand",
+    ) -> None:
+        self.watch = watch = watch or default_watch()
+        self.agent = agent
+        self.parent = parent
+        if conversation_id is None and parent is not None:
+            conversation_id = parent.conversation_id
+        self.conversation_id: str | None = conversation_id
+        self.turn_id = turn_id or uuid.uuid4().hex
+        self.started = watch.clock() if at is None else at
+        self.last_active = self.started
+        self.source = source
+        self.iterations = 0
+        self.tool_calls = 0
+        self.repeats = 0
+        self.duplicates = 0
+        self.missing_arguments = 0
+        self.tokens = Usage()
+        self.spent_usd = 0.0
+        self.total_spend_usd = 0.0
+        self.total_tokens = 0
+        self.unpriced_models: set[str] = set()
+        self.verdict: Verdict | None = None
+        self.verdicts: list[Verdict] = []
+        self.wasted_tool_calls = 0
+        self.wasted_usd = 0.0
+        self.stop_reason: str | None = None
+        self._ended_at: float | None = None
+        self._keys = KeyTable(watch.settings.bounds.keys_per_turn)
+        self._tools: dict[str, ToolInTurn] = {}
+        self._saw_usage = False
+        self._priced_calls = 0
+        self._stuck = False
+        self.engine = Engine(volatile_keys=watch.volatile_keys)
+        self.guard: Guard | None = None
+        with watch.lock:
+            self.series: AgentSeries = watch.agent_series(agent)
+            self._conversation: ConversationState | None = None
+            if self.conversation_id is not None:
+                self._conversation, dropped = watch.conversations.touch(self.conversation_id, self.started)
+                self._conversation.turns += 1
+                self._conversation.engine.begin_turn(agent, child=parent is not None)
+                if dropped:
+                    watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
+
+    # What a caller reads
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of this turn's own model calls; None when none of them reported any."""
+        return self.tokens if self._saw_usage else None
+
+    @property
+    def spend_usd(self) -> float | None:
+        """Dollars of this turn's own model calls: 0 before the first, None when none had usage and a price."""
+        if self._priced_calls or not self.iterations:
+            return self.spent_usd
+        return None
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """Seconds since the turn started, or that it took."""
+        return max(0.0, (self.watch.clock() if self._ended_at is None else self._ended_at) - self.started)
+
+    @property
+    def still_stuck(self) -> bool:
+        """Whether the latest call, or text reply, went on with a pattern that is stuck."""
+        over_turns = self._conversation.engine if self._conversation is not None else None
+        return self.engine.last.stuck or (over_turns is not None and over_turns.last.stuck)
+
+    @property
+    def dropped_keys(self) -> int:
+        """Distinct calls that were forgotten because the turn made too many different ones."""
+        return self._keys.dropped
+
+    @property
+    def conversation(self) -> ConversationState | None:
+        """What is known of the conversation that this turn belongs to."""
+        return self._conversation
+
+    @property
+    def ended(self) -> bool:
+        """Whether the turn is over."""
+        return self.stop_reason is not None
+
+    def explain(self) -> str:
+        """Every verdict in words: which calls, what stayed the same, what would have cleared it."""
+        if not self.verdicts:
+            return "No loop seen in this turn."
+        return "\n".join(explain(verdict) for verdict in self.verdicts)
