@@ -38,7 +38,9 @@ from turnwatch.errors import (
     UnknownToolError,
 )
 from turnwatch.guards.budget_gate import BudgetGate
+from turnwatch.guards.frameworks.clients import wrap
 from turnwatch.guards.from_settings import open_guard
+from turnwatch.guards.gateway import ToolGateway
 from turnwatch.guards.kill import kill, revive
 from turnwatch.guards.pager import Pager, alertmanager, webhook
 from turnwatch.guards.partial import PartialResults
@@ -83,6 +85,7 @@ __all__ = [
     "TimeLimitExceeded",
     "ToolBudgetExceeded",
     "ToolCall",
+    "ToolGateway",
     "ToolSpamDetected",
     "Turn",
     "TurnState",
@@ -108,4 +111,5 @@ __all__ = [
     "watch_tool",
     "watch_turn",
     "webhook",
+    "wrap",
 ]

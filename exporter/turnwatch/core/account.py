@@ -252,7 +252,12 @@ class Account:
 
     def warnings(self, now: float) -> list[BudgetWarning]:
         """What has been passed since this was last asked, on every account of the chain."""
-        return [warning for account in self._chain if account.limits for warning in account._new_warnings(now)]
+        return [
+            warning
+            for account in self._chain
+            if account.limits is not NO_LIMITS
+            for warning in account._new_warnings(now)
+        ]
 
     def _new_warnings(self, now: float) -> Iterator[BudgetWarning]:
         for limit in LIMIT_NAMES:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
 
@@ -98,8 +98,11 @@ class Guard(Protocol):
             TurnStopped: The turn ends here. Not raised when the tool itself failed: its own exception goes first.
         """
 
-    def tighten(self, limits: Limits) -> None:
-        """Put further limits on the turn."""
+    def tighten(self, limits: Limits, max_calls: Mapping[str, int] | None = None) -> None:
+        """Put further limits on the turn, and on its calls of single tools."""
+
+    def remaining_seconds(self) -> float | None:
+        """Seconds until a time limit is reached; None without one."""
 
     def take_nudge(self) -> str | None:
         """The message to put before the model's next reply, once."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, final
 
 from turnwatch.core.account import Account, BudgetWarning, Refusal, Reservation
@@ -57,6 +57,7 @@ class TurnGuard:
         "_kills",
         "_last_clock",
         "_latest",
+        "_max_calls",
         "_nudge",
         "_nudged_at_iteration",
         "_on_warning",
@@ -98,6 +99,11 @@ class TurnGuard:
         self._partial: object = _UNSET
         self._reservations: dict[ModelCall, tuple[Reservation, Usage | float | None]] = {}
         self._calls_of_tool: dict[str, int] = {}
+        self._max_calls = {
+            tool: override.max_calls
+            for tool, override in watch.settings.tools.overrides.items()
+            if override.max_calls is not None
+        }
         self._due: TurnStopped | None = None
         self._nudge: str | None = None
         self._nudged_at_iteration = -1
@@ -175,18 +181,18 @@ class TurnGuard:
         return None
 
     def _what_stops_tool(self, call: ToolCall) -> TurnStopped | None:
-        override = self._watch.override(call.tool)
+        allowed = self._max_calls.get(call.tool)
         now = self._now()
         with self._watch.lock:
             refusal = self._account.admit_tool(now)
-            if refusal is None and override is not None and override.max_calls is not None:
+            if refusal is None and allowed is not None:
                 used = self._calls_of_tool[call.tool] = self._calls_of_tool.get(call.tool, 0) + 1
-                if used > override.max_calls:
+                if used > allowed:
                     return ToolBudgetExceeded(
-                        f"the turn is at its limit: {override.max_calls} calls of {call.tool} are allowed, "
+                        f"the turn is at its limit: {allowed} calls of {call.tool} are allowed, "
                         "all are used (max_calls)",
                         partial=self.partial,
-                        details={"limit": "max_calls", "tool": call.tool, "allowed": override.max_calls},
+                        details={"limit": "max_calls", "tool": call.tool, "allowed": allowed},
                     )
         return None if refusal is None else refused(refusal, self.partial)
 
@@ -331,10 +337,21 @@ class TurnGuard:
         """Why the guard stopped the turn, if it did."""
         return self._stopped_by
 
-    def tighten(self, limits: Limits) -> None:
-        """Put further limits on the turn."""
+    def tighten(self, limits: Limits, max_calls: Mapping[str, int] | None = None) -> None:
+        """Put further limits on the turn, and on its calls of single tools."""
         with self._watch.lock:
             self._account.limits = self._account.limits.tightened(limits)
+            for tool, allowed in (max_calls or {}).items():
+                self._max_calls[tool] = min(allowed, self._max_calls.get(tool, allowed))
+
+    def remaining_seconds(self) -> float | None:
+        """Seconds until a time limit is reached; None without one."""
+        left = [
+            account.limits.max_seconds - account.seconds(self._last_clock)
+            for account in self._account.chain
+            if account.limits.max_seconds is not None
+        ]
+        return max(0.0, min(left)) if left else None
 
     # The end
 

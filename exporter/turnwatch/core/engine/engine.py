@@ -247,11 +247,7 @@ class Engine:
         findings.append(failing.same_call_fails(tool, question, answer, still, t))
         findings.append(failing.futile(tool, question, t))
         findings.append(failing.similar_errors(self._errors, t))
-        if self._results.is_news(error.normal):
-            self._no_news.end()
-        else:
-            self._no_news.add(number, self._round)
-            findings.append(repeating.no_news(self._no_news, t))
+        self._note_news(self._results.see(error.normal), findings)
         self._round_trip(answer, findings)
 
     def _succeeded(
@@ -275,13 +271,17 @@ class Engine:
             self._start_epoch()
             question.start_epoch(self._epoch)
         empty = result.empty
-        news = self._results.is_news(result.exact) and not empty
+        seen_before = self._results.see(result.exact)
+        news = not seen_before and not empty
         if first:
             question.answer_first(result.exact, self.calls, self._round, self._novel, polling.answered_at(call))
             known = False
         else:
             question.futile = 0
+            before = question.latest
             answer = self._answer(call, question, result, waits)
+            if answer is before and not answer.nearly and self.last.repeat_result == "changed":
+                self.last.repeat_result = "same"  # by all but durations, dates and the like
             known = len(answer.numbers) > 1
             news = news and not known
         if news:
@@ -291,18 +291,15 @@ class Engine:
                 self._asking_around.observe(call, result, empty, known, self.calls, self._round, self._novel)
             )
         if known:
-            if not answer.nearly:
-                self.last.repeat_result = "same"
-                if question.in_round == 1:
-                    self.last.stale_calls = answer.rounds
+            if not answer.nearly and question.in_round == 1:
+                self.last.stale_calls = answer.rounds
             if waits or (answer.paced and answer.wait is not None and not changes):
                 findings.append(polling.polled(call.tool, answer, t))
                 return
             if self._stands_still(answer.novel_at_first, answer.rounds, t.stale_novel):
                 findings.append(repeating.stale(call.tool, answer, t))
         if not news and not changed:
-            self._no_news.add(self.calls, self._round)
-            findings.append(repeating.no_news(self._no_news, t))
+            self._note_news(seen_before, findings)
         if not first:
             self._round_trip(answer, findings)
 
@@ -326,6 +323,14 @@ class Engine:
             self._no_news.end()
         if self._unknown_tools.rounds:
             self._unknown_tools.end()
+
+    def _note_news(self, seen_before: int, findings: list[Finding | None]) -> None:
+        """A result that was not seen lately is news; a second look is neither news nor going in circles."""
+        if not seen_before:
+            self._no_news.end()
+        elif seen_before > 1:
+            self._no_news.add(self.calls, self._round)
+            findings.append(repeating.no_news(self._no_news, self._t))
 
     def _answer(self, call: ToolCall, question: Question, result: Evidence, waits: bool = False) -> Answer:
         answer = question.answer(result, self.calls, self._round, self._novel)

@@ -260,26 +260,23 @@ class Memory:
 
 
 class Results:
-    """The latest different results, whatever was asked."""
+    """How often each of the latest different results was seen, whatever was asked."""
 
     __slots__ = ("_seen",)
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[Digest, None] = OrderedDict()
+        self._seen: OrderedDict[Digest, int] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def is_news(self, digest: Digest) -> bool:
-        """Whether this result was not seen lately; it is from now on."""
-        seen = self._seen
-        if digest in seen:
-            seen.move_to_end(digest)
-            return False
-        seen[digest] = None
-        if len(seen) > _MAX_RESULTS:
-            seen.popitem(last=False)
-        return True
+    def see(self, digest: Digest) -> int:
+        """How often this result was seen lately before now."""
+        before = self._seen.pop(digest, 0)
+        self._seen[digest] = before + 1
+        if not before and len(self._seen) > _MAX_RESULTS:
+            self._seen.popitem(last=False)
+        return before
 
 
 def add_number(numbers: list[int], number: int) -> None:

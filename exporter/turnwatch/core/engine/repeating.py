@@ -69,8 +69,8 @@ def no_news(streak: Streak, t: Thresholds) -> Finding | None:
         "cycle",
         found,
         streak.numbers,
-        f"{streak.rounds} rounds in a row brought no result that had not been seen just before.",
-        "the results: each of them had been seen before",
+        f"{streak.rounds} rounds without news brought results that had been seen at least twice just before.",
+        "the results: each of them had been seen twice before",
         "a result that is new, or a new successful call that changes state",
     )
 

@@ -18,7 +18,7 @@ class Thresholds:
         futile_warn, futile_stuck: The same call with the same error, whatever was changed between.
         cycle_repetitions: Passes of a cycle.
         cycle_period: Longest cycle, in rounds.
-        no_news_warn, no_news_stuck: Rounds in a row that brought nothing that the turn had not seen before.
+        no_news_warn, no_news_stuck: Rounds without news whose results had been seen twice before.
         similar_errors_warn, similar_errors_stuck: Errors of nearly the same text in a row, whatever the call.
         unknown_tool_warn, unknown_tool_stuck: Calls of tools that do not exist, in a row.
         empty_warn, empty_stuck: Different calls of one tool that all found nothing, in a row.
@@ -44,8 +44,8 @@ class Thresholds:
     futile_stuck: int = 6
     cycle_repetitions: int = 3
     cycle_period: int = 12
-    no_news_warn: int = 8
-    no_news_stuck: int = 9
+    no_news_warn: int = 5
+    no_news_stuck: int = 6
     similar_errors_warn: int = 5
     similar_errors_stuck: int = 6
     unknown_tool_warn: int = 3

@@ -128,6 +128,12 @@ class ReportedTurn:
                 raise
         return in_progress
 
+    def fail_tool(self, call: ToolCall, message: object) -> None:
+        """Note that a tool failed, where there is no exception but what the model is told of it. Raises nothing."""
+        call.outcome, call.error_type = "error", "tool_error"
+        call.result = Evidence.of(message)
+        self._end_tool(call, None)
+
     def _end_tool(self, call: ToolCall, result: object) -> None:
         state = self.state
         verdict = state.end_call(call)

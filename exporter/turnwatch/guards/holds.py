@@ -1,0 +1,45 @@
+"""May a side effect be sent again that may already have happened?"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Final, final
+
+import cachetools
+
+MAX_HOLDS: Final = 10_000
+HOLD_SECONDS: Final = 86_400.0
+
+
+@final
+class Holds:
+    """Calls that failed without a word on whether they were carried out. Each is held until the caller decides.
+
+    Thread-safe. Past 10,000, and after a day, the oldest are forgotten.
+
+    Args:
+        clock: Seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._held: cachetools.TTLCache[Hashable, bool] = cachetools.TTLCache(MAX_HOLDS, HOLD_SECONDS, timer=clock)
+        self._lock = threading.Lock()
+
+    def hold(self, key: Hashable) -> None:
+        """This call may have been carried out."""
+        with self._lock:
+            self._held[key] = True
+
+    def holds(self, key: Hashable) -> bool:
+        """Whether this call is held."""
+        if not self._held.currsize:
+            return False
+        with self._lock:
+            return key in self._held
+
+    def release(self, key: Hashable) -> None:
+        """The caller has decided, or the call has worked."""
+        if self._held.currsize:
+            with self._lock:
+                self._held.pop(key, None)

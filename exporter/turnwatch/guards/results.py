@@ -1,0 +1,148 @@
+"""May an identical call get the first one's result again, and which content is that?"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import io
+import pickle
+import threading
+from collections.abc import Callable
+from types import NoneType
+from typing import Any, Final, final
+
+import cachetools
+import orjson
+
+from turnwatch.core.canonical import canonical_bytes
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+MAX_RESULT_BYTES: Final = 1024 * 1024
+_BYTES_AN_ENTRY: Final = 512
+
+_IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, complex, NoneType})
+_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
+
+Key = tuple[str, str, bytes]
+
+
+def exact_key(args: object, volatile_keys: frozenset[str]) -> bytes | None:
+    """The identity of arguments, for handing out results: stricter than the input hash.
+
+    None where arguments hold something that JSON does not: two of those cannot be told apart with certainty.
+    """
+    try:
+        raw = orjson.dumps(args, option=_OPTIONS)
+    except TypeError:
+        return None
+    if volatile_keys or b"null" in raw:  # orjson writes NaN as null
+        raw = canonical_bytes(args, volatile_keys)
+    return hashlib.blake2b(raw, digest_size=16).digest()
+
+
+@final
+class Kept:
+    """A result's content, as it was when the tool returned it."""
+
+    __slots__ = ("content", "epoch", "kind", "lifetime", "size")
+
+    def __init__(self, kind: str, content: Any, size: int) -> None:
+        self.kind = kind
+        self.content = content
+        self.size = size + _BYTES_AN_ENTRY
+        self.epoch = 0
+        self.lifetime = 0.0
+
+    @classmethod
+    def of(cls, result: object) -> Kept | None:
+        """The content of a result; None where it cannot be had twice (a stream, an iterator) or is very large."""
+        kind = type(result)
+        if kind in _IMMUTABLE:
+            size = len(result) if kind is str or kind is bytes else 0  # type: ignore[arg-type]
+            return cls("itself", result, size) if size <= MAX_RESULT_BYTES else None
+        if isinstance(result, io.IOBase) or any(hasattr(result, name) for name in _CONSUMED):
+            return None
+        try:
+            pickled = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+        except Exception:
+            return cls._copied(result)
+        return cls("pickled", pickled, len(pickled)) if len(pickled) <= MAX_RESULT_BYTES else None
+
+    @classmethod
+    def _copied(cls, result: object) -> Kept | None:
+        try:
+            return cls("copied", copy.deepcopy(result), 0)
+        except Exception:
+            return None
+
+    def get(self) -> Any:
+        """The content once more, its own object each time, so that what one caller changes no other sees."""
+        if self.kind == "itself":
+            return self.content
+        return pickle.loads(self.content) if self.kind == "pickled" else copy.deepcopy(self.content)
+
+
+_CONSUMED: Final = ("__next__", "__anext__", "__await__")
+
+
+@final
+class KeptResults:
+    """Results that identical calls get again, until their time is over or something changed. Thread-safe.
+
+    An epoch is a stretch in which nothing changed. It ends when a call that may change something starts, and once
+    more when that ends, so that a read which ran beside a write is never handed out after it.
+
+    Args:
+        clock: Seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._kept: cachetools.TLRUCache[Key, Kept] = cachetools.TLRUCache(
+            MAX_BYTES, _expires, timer=clock, getsizeof=_size
+        )
+        self._lock = threading.Lock()
+        self._epoch = 0
+
+    @property
+    def epoch(self) -> int:
+        """The number of the current epoch."""
+        return self._epoch
+
+    def something_changes(self) -> int:
+        """A call that may change something starts or ends: everything kept is out of date.
+
+        Returns:
+            The number of the epoch that begins.
+        """
+        with self._lock:
+            self._epoch += 1
+            return self._epoch
+
+    def get(self, key: Key) -> Kept | None:
+        """The result of the identical call before, if it still holds."""
+        with self._lock:
+            kept = self._kept.get(key)
+            return kept if kept is not None and kept.epoch == self._epoch else None
+
+    def keep(self, key: Key, kept: Kept, epoch: int, seconds: float) -> None:
+        """Keep a result for so many seconds.
+
+        Args:
+            key: Whose result it is.
+            kept: Its content.
+            epoch: The epoch it belongs to; when that is over, it is not kept.
+            seconds: Its lifetime.
+        """
+        kept.epoch = epoch
+        kept.lifetime = seconds
+        with self._lock:
+            if epoch == self._epoch:
+                self._kept[key] = kept
+
+
+def _expires(_: Key, kept: Kept, now: float) -> float:
+    return now + kept.lifetime
+
+
+def _size(kept: Kept) -> int:
+    return kept.size

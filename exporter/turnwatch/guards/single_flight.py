@@ -1,0 +1,83 @@
+"""Is the same call running right now? Then wait for its result instead of sending it again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Hashable
+from concurrent.futures import Future
+from contextvars import ContextVar, Token
+from typing import final
+
+from turnwatch.guards.results import Kept
+
+Outcome = Kept | BaseException | None
+"""What came of a flight: the content, what was raised, or None when it has to be run again."""
+
+_mine: ContextVar[frozenset[Hashable]] = ContextVar("turnwatch_flights", default=frozenset())
+
+
+@final
+class Flight:
+    """One running call that others may wait for."""
+
+    __slots__ = ("_done", "_key", "_loop", "_token")
+
+    def __init__(self, key: Hashable) -> None:
+        self._key = key
+        self._done: Future[Outcome] = Future()
+        self._loop = _running_loop()
+        self._token: Token[frozenset[Hashable]] | None = None
+
+    def can_be_awaited_here(self) -> bool:
+        """Whether waiting in this thread would not keep the call itself from going on."""
+        return self._loop is None or self._loop is not _running_loop()
+
+    def wait(self) -> Outcome:
+        """Wait in a thread."""
+        return self._done.result()
+
+    async def await_(self) -> Outcome:
+        """Wait in a coroutine. Being cancelled here does not cancel the call."""
+        return await asyncio.shield(asyncio.wrap_future(self._done))
+
+
+@final
+class Flights:
+    """The calls that are running. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._running: dict[Hashable, Flight] = {}
+        self._lock = threading.Lock()
+
+    def board(self, key: Hashable) -> tuple[Flight, bool]:
+        """The flight of this key, and whether the caller has to fly it (and then to land it).
+
+        A call made from inside the same call is a flight of its own: waiting for itself would never end.
+        """
+        with self._lock:
+            flight = self._running.get(key)
+            if flight is not None and key not in _mine.get():
+                return flight, False
+            flight = Flight(key)
+            self._running.setdefault(key, flight)
+        flight._token = _mine.set(_mine.get() | {key})
+        return flight, True
+
+    def land(self, flight: Flight, outcome: Outcome) -> None:
+        """Say what came of a flight that was boarded to be flown."""
+        with self._lock:
+            if self._running.get(flight._key) is flight:
+                del self._running[flight._key]
+        flight._done.set_result(outcome)
+        if flight._token is not None:
+            with contextlib.suppress(ValueError):  # landed in another context
+                _mine.reset(flight._token)
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
