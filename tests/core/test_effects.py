@@ -1,6 +1,6 @@
 import pytest
 
-from turnwatch.core.effects import changes_state, has_free_text, is_polling, is_talk
+from turnwatch.core.effects import asks_in_words, changes_state, is_polling
 from turnwatch.core.events import MISSING, ToolCall
 
 
@@ -77,8 +77,8 @@ def test_polling_is_declared_or_sleeps():
     assert not is_polling(ToolCall("get_job", {}))
 
 
-def test_talking_tools_and_free_text():
-    assert is_talk("think")
-    assert not is_talk("search")
-    assert has_free_text({"q": "how to log in"})
-    assert not has_free_text({"id": "A17", "n": 3})
+def test_asking_in_words():
+    assert asks_in_words(ToolCall("search", {"q": "how to log in"}))
+    assert asks_in_words(ToolCall("search", "how to log in"))
+    assert not asks_in_words(ToolCall("get", {"id": "A17", "n": 3}))
+    assert not asks_in_words(ToolCall("think", {"thought": "how to log in"}))

@@ -72,7 +72,8 @@ def test_reads_as_something(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["Error: no such order", "ERROR:\nnothing replaced", "Invalid action!", "ValueError: bad", "Traceback (most"]
+    "text",
+    ["Error: no such order", "ERROR:\nnothing replaced", "Invalid action!", "ValueError: bad", "Traceback (most"],
 )
 def test_a_text_that_begins_with_a_failure_is_one(text):
     assert Evidence.of(text).failure
@@ -84,7 +85,8 @@ def test_a_text_that_mentions_errors_is_none(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["unknown tool 'read'", "Tool grepp not found", "no such function: x", "ToolNotFound", "'x' is not a valid tool"]
+    "text",
+    ["unknown tool 'read'", "Tool grepp not found", "no such function: x", "ToolNotFound", "'x' is not a valid tool"],
 )
 def test_names_unknown_tool(text):
     assert Evidence.of(text).names_unknown_tool

@@ -44,9 +44,9 @@ def is_polling(call: ToolCall) -> bool:
     return command is not None and sleeps(command)
 
 
-def is_talk(tool: str) -> bool:
+def takes_note(call: ToolCall) -> bool:
     """Whether a tool by its name only takes note of what the agent says: its result is the same by design."""
-    return _by_name(tool) is _TALKS
+    return _by_name(call.tool) is _TALKS
 
 
 _TALKS: Final = "talks"
@@ -129,11 +129,16 @@ def _command(args: object) -> str | None:
     return args if isinstance(args, str) else None
 
 
-def has_free_text(args: object) -> bool:
-    """Whether an argument is text of several words: something that can be said in other words."""
+def asks_in_words(call: ToolCall) -> bool:
+    """Whether an argument is text of several words: a question that can be put in other words.
+
+    The same answer for another name or number is a fact about it; for other words it is the same answer again.
+    Tools that only take note of what the agent says ask nothing.
+    """
+    args = call.args
     if type(args) is dict:
-        return any(isinstance(value, str) and " " in value.strip() for value in args.values())
-    return isinstance(args, str) and " " in args.strip()
+        return any(isinstance(value, str) and " " in value.strip() for value in args.values()) and not takes_note(call)
+    return isinstance(args, str) and " " in args.strip() and not takes_note(call)
 
 
 def _by_subcommand(args: object) -> bool | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from turnwatch.core.effects import has_free_text, is_polling, is_talk
+from turnwatch.core.effects import asks_in_words, is_polling, takes_note
 from turnwatch.core.engine.finding import Finding, severity
 from turnwatch.core.engine.streaks import Streak
 from turnwatch.core.engine.thresholds import Thresholds
@@ -68,13 +68,12 @@ class AskingAround:
             tool.number = number
             tool.same.end()
         if empty:
-            if is_polling(call) or is_talk(call.tool):
+            if is_polling(call) or takes_note(call):
                 return None
             self._add(tool.empty, number, round_, novel)
             return _empty(call.tool, tool.empty, self._t)
         tool.empty.end()
-        # The same answer for other names is a fact about them; for other words it is the same question.
-        if not same or known or not has_free_text(call.args):
+        if not same or known or not asks_in_words(call):
             return None
         if not tool.same.rounds:
             self._add(tool.same, before, round_ - 1, novel)

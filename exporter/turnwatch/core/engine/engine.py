@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from turnwatch.core.effects import changes_state, is_polling
+from turnwatch.core.effects import asks_in_words, changes_state, is_polling
 from turnwatch.core.engine import blind, failing, polling, repeating, replies
 from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
@@ -298,7 +298,7 @@ class Engine:
                 return
             if self._stands_still(answer.novel_at_first, answer.rounds, t.stale_novel):
                 findings.append(repeating.stale(call.tool, answer, t))
-        if not news and not changed:
+        if not news and not changed and (known or asks_in_words(call)):
             self._note_news(seen_before, findings)
         if not first:
             self._round_trip(answer, findings)
