@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import traceback
 
 import pytest
@@ -54,6 +55,18 @@ def test_call_tool_returns_what_the_tool_returns_and_counts_it(watch: Watch):
     assert turn.stop_reason == "final_answer"
     assert value(watch, "agent_duplicate_tool_calls_total", "support-bot", "search_orders") == 1
     assert value(watch, "agent_repeat_results_total", "support-bot", "search_orders", "same") == 2
+
+
+def test_calls_are_timed(watch: Watch, spans: InMemorySpanExporter):
+    with tw.turn(agent="bot", watch=watch) as turn:
+        turn.call_tool("wait", time.sleep, 0.01)
+        with turn.model_call("gpt-4o"):
+            time.sleep(0.01)
+    assert isinstance(watch.meter, Store)
+    assert watch.meter.histograms["agent_tool_call_duration_seconds"]["bot", "wait"].total >= 0.01
+    assert watch.meter.histograms["agent_model_call_duration_seconds"]["bot", "gpt-4o"].total >= 0.01
+    tool = next(span for span in spans.get_finished_spans() if span.name == "tool.execute")
+    assert tool.attributes["latency_ms"] >= 10
 
 
 def test_positional_and_keyword_arguments_are_the_same_call(watch: Watch):

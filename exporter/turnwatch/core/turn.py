@@ -151,6 +151,8 @@ class TurnState(TurnCounts):
             if ended > self.last_active:
                 self.last_active = ended
             new = self._judge(call, in_turn, started)
+        if watch.listeners:
+            watch.tell(lambda listener: listener.tool_ended(self, call))
         if new is not None:
             watch.notify(self, new)
         return new
@@ -247,6 +249,8 @@ class TurnState(TurnCounts):
 
     def _end_model(self, call: ModelCall) -> Verdict | None:
         watch = self.watch
+        if call.ended is None and call.started is not None:
+            call.ended = watch.clock()
         ended = watch.clock() if call.ended is None else call.ended
         usage, spend = call.usage, call.spend_usd
         if spend is None and usage is not None:
@@ -288,6 +292,8 @@ class TurnState(TurnCounts):
                         verdict = self._in_this_turn(over_turns)
                 if verdict is not None:
                     self._add_verdict(verdict, self._tool(verdict.tool).series)
+        if watch.listeners:
+            watch.tell(lambda listener: listener.model_ended(self, call))
         if verdict is not None:
             watch.notify(self, verdict)
         return verdict
@@ -341,3 +347,5 @@ class TurnState(TurnCounts):
             meter.histogram("agent_turn_duration_seconds", agent).observe(self.elapsed_seconds, exemplar)
             if self._priced_calls:
                 meter.histogram("agent_turn_spend_usd", agent).observe(self.spent_usd, exemplar)
+        if watch.listeners:
+            watch.tell(lambda listener: listener.turn_ended(self))

@@ -12,6 +12,7 @@ from turnwatch.core.conversation import Conversations, ConversationState
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import MISSING
 from turnwatch.core.hashing import input_hash
+from turnwatch.core.listener import Listener
 from turnwatch.core.meter import Exemplar, Meter, NullMeter
 from turnwatch.core.prices import PriceBook
 from turnwatch.core.series import AgentSeries, ModelSeries, ToolSeries
@@ -57,6 +58,7 @@ class Watch:
         self.lock = threading.Lock()
         self.exemplar = exemplar or (lambda: None)
         self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
+        self.listeners: list[Listener] = []
         self.window = self.settings.detect.window_seconds
         self.prices = prices or PriceBook(self.settings.prices_file)
         self.agents: dict[str, AgentSeries] = {}
@@ -186,6 +188,16 @@ class Watch:
         self.meter.counter("turnwatch_label_values_folded_total", kind).inc()
         return OTHER
 
+    def shown_tool(self, tool: str) -> str:
+        """The name under which this tool is counted: its own, or __other__ past the bound."""
+        with self.lock:
+            return self._label("tool", tool)
+
+    def shown_model(self, model: str) -> str:
+        """The name under which this model is counted: its own, or __other__ past the bound."""
+        with self.lock:
+            return self._label("model", model)
+
     def model_label(self, model: str) -> str:
         """The label under which this model is counted. The caller holds the lock."""
         return self._label("model", model)
@@ -250,6 +262,14 @@ class Watch:
             self.count("turnwatch_internal_errors_total")
         except Exception:  # the meter itself may be what is broken
             pass
+
+    def tell(self, event: Callable[[Listener], None]) -> None:
+        """Tell every listener of an event. The caller does not hold the lock."""
+        for listener in self.listeners:
+            try:
+                event(listener)
+            except Exception:
+                self.internal_error("a listener")
 
     def notify(self, turn: TurnState, verdict: Verdict) -> None:
         """Tell whoever listens of a new verdict. The caller does not hold the lock."""

@@ -192,7 +192,10 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         ("signal", "reason"),
     ),
     Metric(
-        "turnwatch_forward_retries_total", "counter", "Attempts to pass a request on that failed and are made again.", ()
+        "turnwatch_forward_retries_total",
+        "counter",
+        "Attempts to pass a request on that failed and are made again.",
+        (),
     ),
 )
 

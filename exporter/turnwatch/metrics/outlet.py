@@ -16,6 +16,7 @@ from turnwatch.errors import TurnwatchError
 from turnwatch.metrics import otel
 from turnwatch.metrics.multiprocess import GaugeWriter, MultiprocessMeter, ReapingCollector, multiprocess_dir
 from turnwatch.metrics.prometheus import StoreCollector
+from turnwatch.metrics.semconv import SemconvMetrics
 from turnwatch.metrics.store import Store
 from turnwatch.settings import Settings
 
@@ -129,6 +130,8 @@ def _install(
             kept.close()
         _outlet = kept = Outlet(view, registry=registry, meter_provider=meter_provider)
     watch = Watch(settings, kept.meter, exemplar=current_trace)
+    if settings.semconv_metrics and view == "otel":
+        watch.listeners.append(SemconvMetrics(meter_provider))
     set_default_watch(watch)
     return watch
 

@@ -323,6 +323,7 @@ class Turn:
         span: OwnSpan | None = None
         with self._guarded("a tool call"):
             state = self.state
+            call.started = self._watch.clock()
             state.begin_call(call)
             attributes: dict[str, str | int] = {
                 "tool.name": name,
