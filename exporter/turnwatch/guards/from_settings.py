@@ -30,12 +30,14 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     try:
         limits = guarding.get("limits")
         conversation = guarding.get("conversation_limits")
+        if conversation is None and state.conversation is not None and not state.conversation.account.limits:
+            conversation = limits_of(settings.conversation_budgets)
         kills = guarding.get("kills")
         pager = guarding.get("pager")
         return TurnGuard(
             state,
             limits=limits_of_agent(settings, state.agent) if limits is None else limits,
-            conversation_limits=limits_of(settings.conversation_budgets) if conversation is None else conversation,
+            conversation_limits=conversation,
             on_loop=guarding.get("on_loop", settings.on_loop),
             on_warning=guarding.get("on_warning"),
             goal=guarding.get("goal"),
