@@ -8,17 +8,27 @@ SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+# Frameworks that do not install together: one virtual environment for each set.
+FRAMEWORKS := $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
 
-.PHONY: help demo test lint format generate picture bench servers clean
+.PHONY: help demo test test-frameworks lint format generate picture bench servers clean
 
 help: ## Say what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
 	@$(BIN)/turnwatch demo
 
 test: $(INSTALLED) servers ## Run every test, with coverage
 	$(BIN)/pytest --cov --cov-fail-under=90
+
+test-frameworks: $(FRAMEWORKS:%=.venvs/%/.installed) ## Run the tests with real agent frameworks, each set in an environment of its own
+	@for set in $(FRAMEWORKS); do echo "== $$set"; \
+	FRAMEWORKS_ENVIRONMENT=$$set .venvs/$$set/bin/python -m pytest -o filterwarnings= -W ignore tests/frameworks/$$set; done
+
+.venvs/%/.installed: tests/frameworks/%/requirements.txt pyproject.toml
+	.ci/set-up .venvs/$* '.[otel,serve]' -r $<
+	@touch $@
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .
@@ -49,4 +59,4 @@ $(INSTALLED): pyproject.toml
 	@touch $@
 
 clean: ## Remove what was built
-	rm -rf $(VENV) dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venvs dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -26,6 +26,7 @@ class Reply:
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     input_tokens: int = INPUT_TOKENS
     output_tokens: int = OUTPUT_TOKENS
+    status: int = 200
 
 
 @dataclass
@@ -116,7 +117,9 @@ def _handler_of(stub: StubModel) -> type[BaseHTTPRequestHandler]:
             for end, (whole, streamed) in _DIALECTS.items():
                 if end in path:
                     number, reply = stub.answer(Request(path, body))
-                    if body.get("stream") or ":streamGenerateContent" in path:
+                    if reply.status != 200:
+                        self._send(reply.status, {"error": {"type": "overloaded", "message": "not now"}})
+                    elif body.get("stream") or ":streamGenerateContent" in path:
                         self._send_events(streamed(number, reply, body))
                     else:
                         self._send(200, whole(number, reply, body))
@@ -301,9 +304,7 @@ def _response_stream(number: int, reply: Reply, body: dict[str, Any]) -> Iterato
         at = {"output_index": index, "item_id": item["id"]}
         if item["type"] == "function_call":
             yield event("response.function_call_arguments.delta", delta=item["arguments"], **at)
-            yield event(
-                "response.function_call_arguments.done", arguments=item["arguments"], name=item["name"], **at
-            )
+            yield event("response.function_call_arguments.done", arguments=item["arguments"], name=item["name"], **at)
         else:
             part = item["content"][0]
             yield event("response.content_part.added", content_index=0, part={**part, "text": ""}, **at)
