@@ -9,15 +9,15 @@ import turnwatch as tw
 from turnwatch.settings import AgentOverride, Budgets, ToolOverride, Tools
 
 
+def look_up(turn: tw.Turn, times: int) -> None:
+    for number in range(times):
+        turn.call_tool("lookup", lambda number: f"row {number}", number)
+
+
 def test_the_65th_tool_call_under_a_cap_of_64_is_refused_and_counted_as_denied(watch):
-    ran = []
-    with (
-        pytest.raises(tw.ToolBudgetExceeded) as stopped,
-        tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=64)) as turn,
-    ):
-        for number in range(100):
-            turn.call_tool("lookup", ran.append, number)
-    assert len(ran) == 64
+    limits = tw.Limits(max_tool_calls=64)
+    with pytest.raises(tw.ToolBudgetExceeded) as stopped, tw.turn("a", watch=watch, limits=limits) as turn:
+        look_up(turn, 100)
     assert stopped.value.stop_reason == turn.stop_reason == "max_tool_calls"
     assert turn.tool_calls == 65
     assert watch.value("agent_tool_calls_total", "a", "lookup", "denied") == 1
@@ -185,22 +185,18 @@ def test_warnings_come_as_callback_and_as_metric(watch):
     warnings: list[tw.BudgetWarning] = []
     limits = tw.Limits(max_tool_calls=10, max_iterations=4)
     with tw.turn("a", "c", watch=watch, limits=limits, on_warning=warnings.append) as turn:
-        for number in range(10):
-            turn.call_tool("lookup", lambda number: number, number)
+        look_up(turn, 10)
     assert [(warning.limit, warning.percent) for warning in warnings] == [("max_tool_calls", n) for n in (50, 80, 100)]
     assert (warnings[0].used, warnings[0].allowed, warnings[0].agent, warnings[0].conversation_id) == (5, 10, "a", "c")
     assert watch.value("agent_budget_warnings_total", "a", "max_tool_calls") == 3
 
 
 def test_the_exception_carries_what_was_done_so_far(watch):
-    with (
-        pytest.raises(tw.ToolBudgetExceeded) as stopped,
-        tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=2)) as turn,
-    ):
+    with tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=2)) as turn:
         with turn.model_call("claude-sonnet-4-5") as call:
             call.usage(input_tokens=1_000, output_tokens=1_000)
-        for number in range(5):
-            turn.call_tool("lookup", lambda number: f"row {number}", number)
+        with pytest.raises(tw.ToolBudgetExceeded) as stopped:
+            look_up(turn, 5)
     partial = stopped.value.partial
     assert isinstance(partial, tw.PartialResults)
     assert partial.results == (("lookup", "row 0"), ("lookup", "row 1"))
@@ -218,13 +214,10 @@ def test_the_exception_carries_what_was_done_so_far(watch):
 
 
 def test_the_agents_own_partial_answer_goes_first(watch):
-    with (
-        pytest.raises(tw.ToolBudgetExceeded) as stopped,
-        tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=1)) as turn,
-    ):
+    with tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=1)) as turn:
         turn.partial = "so far"
-        for _ in range(2):
-            turn.call_tool("lookup", lambda: 1)
+        with pytest.raises(tw.ToolBudgetExceeded) as stopped:
+            look_up(turn, 2)
     assert stopped.value.partial == "so far"
 
 
