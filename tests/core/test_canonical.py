@@ -130,7 +130,7 @@ class Ids(pydantic.RootModel[list[int]]):
     pass
 
 
-Pair = collections.namedtuple("Pair", "left right")  # noqa: PYI024
+Pair = collections.namedtuple("Pair", "left right")
 
 
 class Slotted:

@@ -14,7 +14,8 @@ from turnwatch.core.text_form import is_encodable, normalized, quoted
 from turnwatch.core.volatile_keys import KeyRules
 
 # Objects can make up their inside without end, and a small graph of shared lists can stand for a huge tree.
-MAX_NODES: Final = 1_000_000
+MAX_NODES: Final = 250_000
+MAX_OBJECT_DEPTH: Final = 200
 MAX_NESTING: Final = 20
 
 _INT_MIN: Final = -(2**63)
@@ -30,12 +31,13 @@ def write_canonical(root: object, rules: KeyRules) -> bytes:
 class _Frame:
     """A container that is being written."""
 
-    __slots__ = ("end", "entries", "node")
+    __slots__ = ("end", "entries", "is_object", "node")
 
-    def __init__(self, node: object, entries: Iterator[tuple[str, object]], end: str) -> None:
+    def __init__(self, node: object, entries: Iterator[tuple[str, object]], end: str, is_object: bool = False) -> None:
         self.node = node  # held, so that its id stays its own
         self.entries = entries
         self.end = end
+        self.is_object = is_object
 
 
 class _Writer:
@@ -46,6 +48,7 @@ class _Writer:
         self.left = MAX_NODES
         self.path: dict[int, int] = {}  # id of each container being written -> its depth
         self.nesting = 0
+        self.object_depth = 0  # of those being written, how many are no dict, list or tuple
 
     def write(self, root: object) -> str:
         out: list[str] = []
@@ -73,6 +76,7 @@ class _Writer:
             else:
                 frames.pop()
                 out.append(frame.end)
+                self.object_depth -= frame.is_object
                 self.path.pop(id(frame.node), None)
         return "".join(out)
 
@@ -89,26 +93,31 @@ class _Writer:
             # How far up, not where: the same structure is the same wherever it stands.
             out.append(f'{{"\\u0000":["circular",{len(self.path) - depth}]}}')
             return None
-        value = node if cls is dict or cls is list or cls is tuple else stand_in(node)
+        is_object = cls is not dict and cls is not list and cls is not tuple
+        value = stand_in(node) if is_object else node
         size = len(value) if isinstance(value, dict | list | tuple) else 1
+        if is_object:
+            self.object_depth += 1
         if not self._afford(size, out):
+            self.object_depth -= is_object
             return None
         self.path[id(node)] = len(self.path)
         if isinstance(value, dict):
             out.append("{")
-            return _Frame(node, self._entries(value), "}")
+            return _Frame(node, self._entries(value), "}", is_object)
         if isinstance(value, list | tuple):
             out.append("[")
-            return _Frame(node, zip(chain(("",), repeat(",")), value, strict=False), "]")
-        return _Frame(node, iter([("", value)]), "")
+            return _Frame(node, zip(chain(("",), repeat(",")), value, strict=False), "]", is_object)
+        return _Frame(node, iter([("", value)]), "", is_object)
 
     def _afford(self, size: int, out: list[str]) -> bool:
         """Whether a container of this size may still be written. The outermost always is."""
         if self.path:
             self.left -= size + 1
-        if self.left < 0:
-            out.append(f'{{"\\u0000":["cut",{size}]}}')
-        return self.left >= 0
+        if self.left >= 0 and self.object_depth <= MAX_OBJECT_DEPTH:
+            return True
+        out.append(f'{{"\\u0000":["cut",{size}]}}')
+        return False
 
     def _entries(self, mapping: dict[Any, Any]) -> Iterator[tuple[str, object]]:
         items = list(mapping.items())
