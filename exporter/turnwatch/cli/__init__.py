@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, str]] = {
     "demo": "Let a scripted agent get stuck and watch the page arrive, on real servers.",
     "scan": "Report repeats, loops, tokens and spend in traces and transcripts you already have.",
     "serve": "Receive OpenTelemetry traces and logs, count what agents do, and serve /metrics.",
+    "kill": "Stop a conversation that runs in another process.",
     "pack": "Render, check, test, compare and deploy the alert rules and dashboards.",
 }
 """Every command and its line in the help."""

@@ -169,14 +169,14 @@ class GatewayCall:
         self._running.returned(safe_mode, outcome="denied")
         return safe_mode
 
-    def flight_to_wait_for(self) -> Flight | None:
-        """The same call that is running already; None when this one has to run, which it then has to ``land``."""
+    def flight_to_wait_for(self, *, in_a_thread: bool) -> Flight | None:
+        """The same call that is running already; None when this one has to run."""
         with self._quietly("a look at running calls"):
             if self._key is not None:
                 # A read that began before a write must not answer one that was asked for after it.
                 epoch = None if self._changes else self._shared.results.epoch
                 flight, is_mine = self._shared.flights.board((self._key, epoch))
-                if not is_mine and flight.can_be_awaited_here():
+                if not is_mine and not (in_a_thread and flight.needs_this_thread()):
                     return flight
                 self._flight = flight if is_mine else None
         self._begin_epoch()

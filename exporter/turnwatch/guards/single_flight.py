@@ -30,9 +30,9 @@ class Flight:
         self._loop = _running_loop()
         self._token: Token[frozenset[Hashable]] | None = None
 
-    def can_be_awaited_here(self) -> bool:
-        """Whether waiting in this thread would not keep the call itself from going on."""
-        return self._loop is None or self._loop is not _running_loop()
+    def needs_this_thread(self) -> bool:
+        """Whether the call runs in this thread's event loop, so that blocking here would keep it from ending."""
+        return self._loop is not None and self._loop is _running_loop()
 
     def wait(self) -> Outcome:
         """Wait in a thread."""
