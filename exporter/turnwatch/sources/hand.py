@@ -281,24 +281,26 @@ class Turn:
         Returns:
             What ``fn`` returns. What it raises passes through unchanged.
         """
-        running = self.begin_tool(name, self._arguments(fn, args, kwargs))
+        begun = self.begin_tool(name, self._arguments(fn, args, kwargs))
         try:
-            result = fn(*args, **kwargs)
+            with running(begun.call):
+                result = fn(*args, **kwargs)
         except BaseException as error:
-            running.failed(error)
+            begun.failed(error)
             raise
-        running.returned(result)
+        begun.returned(result)
         return result
 
     async def acall_tool(self, name: str, fn: Callable[..., Awaitable[R]], /, *args: Any, **kwargs: Any) -> R:
         """Run a coroutine function as a tool and count the call. See ``call_tool``."""
-        running = self.begin_tool(name, self._arguments(fn, args, kwargs))
+        begun = self.begin_tool(name, self._arguments(fn, args, kwargs))
         try:
-            result = await fn(*args, **kwargs)
+            with running(begun.call):
+                result = await fn(*args, **kwargs)
         except BaseException as error:
-            running.failed(error)
+            begun.failed(error)
             raise
-        running.returned(result)
+        begun.returned(result)
         return result
 
     def _arguments(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:

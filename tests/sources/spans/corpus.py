@@ -168,6 +168,11 @@ def measure(spans):
     for number, batch in enumerate(spans):
         assembler.feed(batch, now=number * 0.06)
     assembler.flush()
+    return added_up(turns, meter)
+
+
+def added_up(turns, meter):
+    """The numbers of turns together, and of what was counted beside."""
     usages = [turn.usage for turn in turns if turn.usage is not None]
     numbers = Numbers(
         tool_calls=sum(turn.tool_calls for turn in turns),

@@ -75,11 +75,22 @@ class Assembler:
         )
         self._loose = LooseCalls()
         self._spans: dict[str, int] = {}
+        # Spans seen while they were open, and turns that somebody else opened (see in_process).
+        self._announced: dict[int, None] = {}
+        self._adopted: dict[int, Scope] = {}
 
     @property
     def open_turns(self) -> int:
         """How many turns are open."""
         return len(self._turns)
+
+    def is_awaited(self, span_id: int) -> bool:
+        """Whether calls wait for this span."""
+        return self._places.is_awaited(span_id)
+
+    def has_come(self, span_id: int) -> bool:
+        """Whether it is known where the children of this span count."""
+        return self._places.has_come(span_id)
 
     # In
 
@@ -110,6 +121,9 @@ class Assembler:
         if role == "pending" or not span.end_ns:
             self._count("pending")
             return
+        if span.span_id in self._announced:
+            self._end_announced(span, dialect, now)
+            return
         if self._places.has_come(span.span_id):
             self._count("repeated")  # sent twice, by an exporter that got no answer
             return
@@ -133,6 +147,17 @@ class Assembler:
             self._pass_through(span, dialect, now)
             return
         self._count(role)
+
+    def _end_announced(self, span: SpanData, dialect: Dialect, now: float) -> None:
+        del self._announced[span.span_id]
+        self._count("agent" if role_of(span, dialect) == "agent" else "step")
+        scope = self._places.of(span.span_id)
+        if isinstance(scope, Scope) and scope.key == span.span_id and not scope.is_adopted:
+            self._about_agent(scope, span, dialect)
+            above = scope.above.found() if scope.above is not None else self._known_above(span)
+            if above is None and span.parent_id:
+                above = self._scope_above(span, now)
+            self._turns.finish(scope, above, span, now)
 
     # Spans that are calls
 
@@ -222,7 +247,8 @@ class Assembler:
                     kept.append(inner)
             below.pending = kept or None
             below.pending_models = 0
-        if not span.parent_id and (below is None or below.is_empty):
+        is_adopted = span.span_id in self._adopted
+        if not span.parent_id and not is_adopted and (below is None or below.is_empty):
             self._take_loose(span, fact, now)
             return
         above = self._scope_above(span, now)
@@ -238,7 +264,7 @@ class Assembler:
             above = above.found()
         self._give_hints(above, span, fact.dialect)
         self._turns.add(above, fact, now)
-        if not span.parent_id:
+        if not span.parent_id and not is_adopted:
             self._turns.finish(above, None, span, now)
 
     def _take_loose(self, span: SpanData, fact: ModelFact, now: float) -> None:
@@ -271,11 +297,14 @@ class Assembler:
                 self._places.put_back(span.span_id, below)
             self._pass_through(span, dialect, now, agent=name, is_agent=True)
             return
+        above = self._known_above(span)
+        if below is None and above is not None and above.is_agent and above.agent == name and not above.closed:
+            self._pass_through(span, dialect, now, agent=name, is_agent=True)
+            return
         scope = below or Scope(span.span_id, span.trace_id, now)
         scope.agent = name
         scope.is_agent = scope.saw_agent = True
         self._about_agent(scope, span, dialect)
-        above = self._known_above(span)
         if scope.is_empty and span.parent_id:
             # A wrapper, or an agent that made no call: whoever is above learns its name.
             if above is None:
@@ -313,7 +342,7 @@ class Assembler:
             self._about_agent(below, span, dialect)
         elif dialect is not None:
             self._give_hints(below, span, dialect)
-        above = self._scope_above(span, now) if span.parent_id else None
+        above = self._scope_above(span, now) if span.parent_id or span.span_id in self._adopted else None
         if above is not None:
             self._turns.join(below, above, now)
         elif below.is_empty and not is_agent:
@@ -357,12 +386,17 @@ class Assembler:
 
     def _known_above(self, span: SpanData) -> Scope | None:
         """The scope of the span's parent, if there is one already."""
+        adopted = self._adopted.get(span.span_id)
+        if adopted is not None:
+            return adopted
         place = self._places.of(span.parent_id)
         return place if isinstance(place, Scope) else None
 
     def _scope_above(self, span: SpanData, now: float) -> Scope | None:
         """The scope in which this span counts; None when a span that came before stands for the same call."""
         parent = span.parent_id
+        if self._adopted and span.span_id in self._adopted:
+            return self._adopted[span.span_id]
         if not parent:
             return Scope(span.span_id, span.trace_id, now)
         place = self._places.of(parent)
@@ -416,9 +450,15 @@ class Assembler:
     def _count(self, outcome: str) -> None:
         self._spans[outcome] = self._spans.get(outcome, 0) + 1
 
-    def report(self) -> None:
-        """Write the counts of spans read to the meter."""
+    def report(self, unrelated: int = 0) -> None:
+        """Write the counts of spans read to the meter.
+
+        Args:
+            unrelated: Spans that the caller left out itself.
+        """
         counts, self._spans = self._spans, {}
+        if unrelated:
+            counts["unrelated"] = counts.get("unrelated", 0) + unrelated
         late, self._turns.late = self._turns.late, 0
         if late:
             counts["late"] = late

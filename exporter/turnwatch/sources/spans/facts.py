@@ -11,7 +11,7 @@ from turnwatch.core.evidence import Evidence
 from turnwatch.sources.spans.arguments import arguments_of
 from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect
 from turnwatch.sources.spans.results import result_of
-from turnwatch.sources.spans.span import SERVER, SpanData
+from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.usage import usage_of
 from turnwatch.sources.spans.values import first, first_text, json_of
 
@@ -33,10 +33,9 @@ class ToolFact:
     Attributes:
         call: The call, its arguments and what came of it.
         counted: Somebody counts this call already.
-        server_side: Seen by the one who was called (an MCP server).
     """
 
-    __slots__ = ("call", "counted", "dialect", "end_ns", "scope", "server_side", "span_id", "start_ns")
+    __slots__ = ("call", "counted", "dialect", "end_ns", "scope", "span_id", "start_ns")
 
     def __init__(self, span: SpanData, dialect: Dialect, call: ToolCall) -> None:
         self.call = call
@@ -45,8 +44,7 @@ class ToolFact:
         self.span_id = span.span_id
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
-        self.counted = is_counted(span.attributes)
-        self.server_side = span.kind == SERVER
+        self.counted = is_counted(span.attributes) or _is_counted_tool(span.attributes, call.tool)
 
 
 @final
@@ -83,7 +81,7 @@ class ModelFact:
         self.end_ns = span.end_ns
         self.response_id = first_text(span.attributes, _MODEL["response_id"]) or _id_in_output(span.attributes)
         self.attributes: Mapping[str, Any] = span.attributes
-        self.counted = is_counted(span.attributes)
+        self.counted = is_counted(span.attributes) or f"{COUNTED}.model" in span.attributes
         self.is_root = not span.parent_id
 
 
@@ -98,9 +96,23 @@ def _id_in_output(attributes: Mapping[str, Any]) -> str:
 
 
 def is_counted(attributes: Mapping[str, Any]) -> bool:
-    """Whether turnwatch itself wrote this span, for a call it counted."""
+    """Whether turnwatch itself wrote this span, or marked it, for a call it counted."""
     counted = attributes.get(COUNTED)
     return counted is True or counted == "true"
+
+
+def _is_counted_tool(attributes: Mapping[str, Any], tool: str) -> bool:
+    """Whether the span ran inside a counted call of the same tool."""
+    inside = attributes.get(f"{COUNTED}.tool")
+    return inside is not None and is_same_tool_name(str(inside), tool)
+
+
+def is_same_tool_name(one: str, other: str) -> bool:
+    """Whether two names are one tool's: some dialects put the agent, plugin or server before it."""
+    if one == other:
+        return True
+    longer, shorter = (one, other) if len(one) > len(other) else (other, one)
+    return bool(shorter) and longer.endswith(shorter) and longer[-len(shorter) - 1] in "._-:/ "
 
 
 def tool_fact(span: SpanData, dialect: Dialect) -> ToolFact:

@@ -219,9 +219,7 @@ def span_files(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
 
 
-def iter_turns(
-    paths: Iterable[Path], watch: Watch | None = None, on_problem: OnProblem = ignore
-) -> Iterator[FileTurn]:
+def iter_turns(paths: Iterable[Path], watch: Watch | None = None, on_problem: OnProblem = ignore) -> Iterator[FileTurn]:
     """The turns in files of spans, each as soon as it is over.
 
     A turn may be spread over several files, and the same spans may stand in several. Memory is bounded by

@@ -40,3 +40,11 @@ def role_of(span: SpanData, dialect: Dialect) -> Role:
             if role is not None:
                 return role
     return _NAMES.get(span.name, "step")
+
+
+def says_its_role(span: SpanData, dialect: Dialect) -> bool:
+    """Whether a span that is still open already says what it is: many set what tells it only at their end."""
+    if dialect.names is not None and dialect.names.role_of(span.name) is not None:
+        return True
+    attributes = span.attributes
+    return span.name in _NAMES or any(attribute in attributes for attribute, _ in _ROLES)

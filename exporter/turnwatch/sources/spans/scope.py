@@ -8,7 +8,7 @@ from typing import Final, final
 from turnwatch.core.events import ToolCall, Usage
 from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import ModelFact, ToolFact
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, is_same_tool_name
 from turnwatch.sources.spans.messages import Asked
 
 Fact = ToolFact | ModelFact
@@ -29,6 +29,7 @@ class Scope:
         into: The scope this one became part of.
         above: The scope in which this one's agent was called, once that is known.
         turn: Set once it is clear that this is a turn of its own.
+        is_adopted: Somebody else opened the turn and ends it.
         agent, conversation: What is known of them so far.
         failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
         pending: Calls that wait for the turn.
@@ -57,6 +58,7 @@ class Scope:
         "held",
         "held_since",
         "into",
+        "is_adopted",
         "is_agent",
         "key",
         "lacks_arguments",
@@ -95,6 +97,7 @@ class Scope:
         # What is known of the agent
         self.agent = ""
         self.is_agent = False
+        self.is_adopted = False
         self.saw_agent = False
         self.agent_dialect: Dialect | None = None
         self.agent_usage: Usage | None = None
@@ -194,12 +197,8 @@ def is_same_tool_call(one: ToolFact, other: ToolFact) -> bool:
 
 
 def is_same_tool(one: ToolCall, other: ToolCall) -> bool:
-    """Whether two names are one tool's: some dialects put the agent, plugin or server before it."""
-    first, second = one.tool, other.tool
-    if first == second:
-        return True
-    longer, shorter = (first, second) if len(first) > len(second) else (second, first)
-    return longer.endswith(shorter) and longer[-len(shorter) - 1] in "._-:/ "
+    """Whether two calls are of one tool."""
+    return is_same_tool_name(one.tool, other.tool)
 
 
 def _overlap(one: ToolFact, other: ToolFact) -> bool:

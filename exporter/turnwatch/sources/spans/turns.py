@@ -79,10 +79,17 @@ class Turns:
                     return
             scope.pending_models += 1
         pending.append(fact)
-        if scope.pending_models > _MODELS_IN_A_STEP or len(pending) > _TOOLS_IN_A_STEP:
+        if scope.is_agent or scope.pending_models > _MODELS_IN_A_STEP or len(pending) > _TOOLS_IN_A_STEP:
             self.open(scope, now=now)
 
     def _record(self, scope: Scope, fact: Fact, now: float) -> None:
+        if scope.is_adopted:
+            if scope.turn is not None and scope.turn.ended:
+                self.late += 1
+                return
+            self._recorder.record(scope, fact)
+            self._recorder.count_held(scope)  # whoever ends the turn does not wait
+            return
         self._recorder.record(scope, fact)
         self._open.pop(scope, None)
         self._open[scope] = now
@@ -142,7 +149,7 @@ class Turns:
     def finish(self, scope: Scope, above: Scope | None, span: SpanData, now: float) -> None:
         """The span that bounds this scope has arrived: it is a turn, and it ends soon."""
         scope = scope.found()
-        if scope.closed:
+        if scope.closed or scope.is_adopted:
             return
         scope.ended_ns = max(scope.ended_ns, span.end_ns)
         if above is not None and above is not scope:
@@ -162,6 +169,8 @@ class Turns:
 
     def end_soon(self, scope: Scope, now: float) -> None:
         """End a turn after the grace period."""
+        if scope.is_adopted:
+            return
         scope.due = now + self._grace
         self._due.pop(scope, None)
         self._due[scope] = None

@@ -1,0 +1,108 @@
+"""Turn assembly where spans can be seen while they are open: agents are known before their calls end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from turnwatch.core.turn import TurnState
+from turnwatch.sources.spans.assembly import Assembler
+from turnwatch.sources.spans.dialect import Dialect, dialect_of
+from turnwatch.sources.spans.facts import agent_name
+from turnwatch.sources.spans.placing import CallPlace
+from turnwatch.sources.spans.roles import is_of_interest, role_of, says_its_role
+from turnwatch.sources.spans.scope import Scope
+from turnwatch.sources.spans.span import SpanData
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """Where a span's call counted.
+
+    Attributes:
+        turn: The turn.
+        span_id: The span that bounds it, as far as that is known.
+    """
+
+    turn: TurnState
+    span_id: int
+
+
+class InProcessAssembler(Assembler):
+    """Builds turns out of ended spans, and looks at the open ones above them.
+
+    What an open span already says of itself places its children at once; where it says nothing yet, they wait for
+    its end as everywhere else.
+    """
+
+    def adopt(self, span_id: int, trace_id: int, turn: TurnState, now: float) -> None:
+        """Have this span, and what hangs under it, count in a turn that somebody else opened and ends."""
+        scope = Scope(span_id, trace_id, now)
+        scope.turn = turn
+        scope.agent = turn.agent
+        scope.is_agent = scope.is_adopted = True
+        self._adopted[span_id] = scope
+
+    def disown(self, span_id: int) -> None:
+        """Forget an adoption: the span has ended."""
+        self._adopted.pop(span_id, None)
+
+    def announce(self, span: SpanData, now: float) -> bool:
+        """Take note of a span that is still open.
+
+        Returns:
+            Whether it is known where its children count.
+        """
+        if self._places.has_come(span.span_id):
+            return True
+        adopted = self._adopted.get(span.span_id)
+        dialect = dialect_of(span)
+        if not is_of_interest(span.scope, span.name, span.attributes) or not says_its_role(span, dialect):
+            return False
+        role = role_of(span, dialect)
+        if role == "agent" and adopted is not None and adopted.turn is not None and not agent_name(span, dialect):
+            self._places.came(span.span_id, adopted)
+            self._announced[span.span_id] = None
+            return True
+        if role == "agent":
+            return self._announce_agent(span, dialect, now)
+        if role in ("step", "container") and span.parent_id:
+            self._alias(span, now)
+            return True
+        return False
+
+    def _announce_agent(self, span: SpanData, dialect: Dialect, now: float) -> bool:
+        name = agent_name(span, dialect)
+        if not name:
+            return False  # many say their name only at their end
+        above = self._known_above(span)
+        if dialect.agent_per_step or (above is not None and above.is_agent and above.agent == name):
+            if not span.parent_id and span.span_id not in self._adopted:
+                return False
+            self._alias(span, now)
+            return True
+        scope = self._places.take(span.span_id) or Scope(span.span_id, span.trace_id, now)
+        scope.agent = name
+        scope.is_agent = scope.saw_agent = True
+        scope.above = above
+        self._give_hints(scope, span, dialect)
+        self._places.came(span.span_id, scope)
+        self._announced[span.span_id] = None
+        return True
+
+    def _alias(self, span: SpanData, now: float) -> None:
+        below = self._places.take(span.span_id)
+        adopted = self._adopted.get(span.span_id)
+        self._places.came(span.span_id, adopted if adopted is not None else span.parent_id)
+        self._announced[span.span_id] = None
+        if below is not None:
+            above = adopted or self._scope_above(span, now)
+            if above is not None:
+                self._turns.join(below, above, now)
+
+    def counted_in(self, span: SpanData) -> Counted | None:
+        """The turn in which an ended span's call counted, if it counted in one that is open."""
+        place = self._places.of(span.span_id)
+        scope = place.above.found() if isinstance(place, CallPlace) else place
+        if not isinstance(scope, Scope) or scope.turn is None or scope.closed:
+            return None
+        return Counted(scope.turn, scope.key)

@@ -1,0 +1,83 @@
+"""One line for an agent that already has OpenTelemetry GenAI spans."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Literal
+
+from turnwatch.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from turnwatch.sources.spans.processor import TurnSpanProcessor
+
+logger = logging.getLogger("turnwatch")
+
+
+def instrument(
+    tracer_provider: TracerProvider | None = None,
+    metrics: Literal["prometheus", "otel"] | None = None,
+    port: int | None = None,
+    host: str = "127.0.0.1",
+) -> TurnSpanProcessor:
+    """Count and judge the turns of this process out of its GenAI spans.
+
+    Calling it again for the same provider changes nothing.
+
+    Args:
+        tracer_provider: Where the agent's spans are made; the global provider when left out, which is set up
+            first if nobody has done so.
+        metrics: Show the metrics through prometheus-client or through the OpenTelemetry metrics API; left as
+            they are when left out, which is prometheus-client.
+        port: Also serve /metrics on this port.
+        host: Address to serve on: loopback unless told otherwise.
+
+    Returns:
+        The processor; its ``shutdown`` ends every open turn.
+
+    Raises:
+        MissingExtraError: without the OpenTelemetry SDK.
+        OSError: the address is taken.
+    """
+    try:
+        from opentelemetry.sdk.trace import TracerProvider as SdkProvider
+    except ImportError as error:
+        raise MissingExtraError("instrument()", "otel") from error
+    from turnwatch.metrics.outlet import configure, start_metrics_server
+    from turnwatch.sources.spans.processor import TurnSpanProcessor
+
+    provider: Any = tracer_provider if tracer_provider is not None else _global_provider(SdkProvider)
+    if metrics is not None and metrics != "prometheus":
+        configure(metrics=metrics)
+    processor: TurnSpanProcessor | None = getattr(provider, "_turnwatch_processor", None)
+    if processor is None:
+        processor = TurnSpanProcessor()
+        provider.add_span_processor(processor)
+        provider._turnwatch_processor = processor
+        _say_what_sampling_hides(provider)
+    if port is not None:
+        start_metrics_server(port, host)
+    return processor
+
+
+def _global_provider(sdk_provider: type[TracerProvider]) -> TracerProvider:
+    from opentelemetry import trace
+
+    provider = trace.get_tracer_provider()
+    if not hasattr(provider, "add_span_processor"):
+        provider = sdk_provider()
+        trace.set_tracer_provider(provider)
+        logger.info("no tracer provider was set up, so turnwatch has set one up that exports nothing")
+    return provider  # type: ignore[return-value]
+
+
+def _say_what_sampling_hides(provider: Any) -> None:
+    sampler = getattr(provider, "sampler", None)
+    description = sampler.get_description() if sampler is not None else ""
+    if "TraceIdRatio" in description or "AlwaysOff" in description:
+        logger.warning(
+            "The tracer provider samples (%s). Spans that are not sampled are not seen: their turns are neither "
+            "counted nor judged, and their spend is not in the metrics.",
+            description,
+        )
