@@ -10,6 +10,8 @@ The smallest start::
 Metrics go to prometheus-client's default registry unless ``configure`` says otherwise.
 """
 
+from typing import TYPE_CHECKING
+
 from turnwatch.core.account import BudgetWarning
 from turnwatch.core.default import default_watch, install_factory
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
@@ -56,6 +58,10 @@ from turnwatch.metrics.outlet import (
 from turnwatch.settings import Settings
 from turnwatch.sources.decorators import watch_tool, watch_turn
 from turnwatch.sources.hand import Turn, current_turn, turn
+from turnwatch.sources.spans.instrument import instrument
+
+if TYPE_CHECKING:
+    from turnwatch.sources.spans.processor import TurnSpanProcessor
 
 install_factory(first_use)
 install_guards(open_guard)
@@ -88,6 +94,7 @@ __all__ = [
     "ToolGateway",
     "ToolSpamDetected",
     "Turn",
+    "TurnSpanProcessor",
     "TurnState",
     "TurnStopped",
     "TurnwatchError",
@@ -101,6 +108,7 @@ __all__ = [
     "current_turn",
     "default_watch",
     "input_hash",
+    "instrument",
     "kill",
     "metrics_asgi_app",
     "metrics_registry",
@@ -113,3 +121,12 @@ __all__ = [
     "webhook",
     "wrap",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """The span processor is a class of the OpenTelemetry SDK's, which is optional: it is made when it is asked for."""
+    if name == "TurnSpanProcessor":
+        from turnwatch.sources.spans.processor import TurnSpanProcessor
+
+        return TurnSpanProcessor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
