@@ -12,7 +12,7 @@ from rich.table import Table
 
 from turnwatch.core.turn import TurnState
 from turnwatch.settings_file import load_settings
-from turnwatch.sources.scan import ScannedTurn, Unread, scan
+from turnwatch.sources.scan import Format, ScannedTurn, Unread, scan
 
 scan_app = typer.Typer()
 
@@ -73,6 +73,9 @@ def scan_command(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders, plain or compressed.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a turn.")] = False,
     fail_on_loop: Annotated[bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck.")] = False,
+    file_format: Annotated[
+        Format, typer.Option("--format", help="What the files hold, if not to be found out.")
+    ] = Format.AUTO,
     config: Annotated[Path | None, typer.Option(help="YAML settings: thresholds and overrides.")] = None,
 ) -> None:
     """Report turns, repeats, loops, tokens, spend and waste.
@@ -84,7 +87,11 @@ def scan_command(
     totals = _Totals()
     unreadable = False
     with errors.status("reading") as status:
-        for item in scan(paths, settings, progress=lambda file: status.update(f"reading {file.name}")):
+
+        def progress(file: Path) -> None:
+            status.update(f"reading {file.name}")
+
+        for item in scan(paths, settings, progress, format=file_format):
             if isinstance(item, Unread):
                 unreadable = True
                 typer.echo(f"turnwatch: {item}", err=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -15,11 +17,19 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 from turnwatch.sources.replay import replay
+from turnwatch.sources.spans.files import Problem, format_of, iter_turns
 from turnwatch.sources.trajectories import BrokenLine, looks_like_trajectory, read_trajectories
 
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\x00"
-_HEAD_BYTES: Final = 65_536
+
+
+class Format(StrEnum):
+    """What a file holds: found out from its content, or said."""
+
+    AUTO = "auto"
+    SPANS = "spans"
+    TRAJECTORIES = "trajectories"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,51 +67,103 @@ class Unread:
 
 
 def scan(
-    paths: list[Path], settings: Settings | None = None, progress: Callable[[Path], None] | None = None
+    paths: list[Path],
+    settings: Settings | None = None,
+    progress: Callable[[Path], None] | None = None,
+    *,
+    format: Format = Format.AUTO,
 ) -> Iterator[ScannedTurn | Unread]:
     """Read files and folders.
 
+    Files of spans that lie in one folder are read together, for a turn may be spread over several. In a
+    folder, files of no known format are passed over; a file that is named itself is reported.
+
     Args:
-        paths: Files in any known format, plain or compressed, and folders of them.
+        paths: Files in any known format, trajectories also compressed, and folders of them.
         settings: Thresholds and overrides to judge by.
         progress: Called with every file before it is read.
+        format: What all files hold, when it is not to be found out from their content.
     """
+    settings = settings or Settings()
+    yield from _scan_together([path for path in paths if not path.is_dir()], settings, progress, format, named=True)
     for path in paths:
-        for file in _files(path):
-            if progress is not None:
-                progress(file)
-            yield from _scan_file(file, settings or Settings())
+        if path.is_dir():
+            for folder in (path, *sorted(inner for inner in path.rglob("*") if inner.is_dir())):
+                files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+                yield from _scan_together(files, settings, progress, format, named=False)
 
 
-def _files(path: Path) -> Iterator[Path]:
-    if path.is_dir():
-        yield from (file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.startswith("."))
-    else:
-        yield path
+def _scan_together(
+    files: list[Path],
+    settings: Settings,
+    progress: Callable[[Path], None] | None,
+    format: Format,
+    *,
+    named: bool,
+) -> Iterator[ScannedTurn | Unread]:
+    spans: dict[Path, list[Path]] = {}
+    for file in files:
+        if progress is not None:
+            progress(file)
+        try:
+            found = _format_of(file) if format is Format.AUTO else format
+            if found is Format.TRAJECTORIES:
+                yield from _scan_trajectories(file, settings)
+            elif found is Format.SPANS:
+                spans.setdefault(file.parent, []).append(file)
+            elif named:
+                yield Unread(str(file), "empty" if not file.stat().st_size else "not a format that turnwatch reads")
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+            yield Unread(str(file), _why(error))
+    for together in spans.values():
+        yield from _scan_spans(together, settings)
 
 
-def _scan_file(path: Path, settings: Settings) -> Iterator[ScannedTurn | Unread]:
-    source = str(path)
+def _scan_spans(files: list[Path], settings: Settings) -> Iterator[ScannedTurn | Unread]:
+    problems: list[Problem] = []
+    watch = Watch(settings, clock=lambda: 0.0)
     try:
-        with _open(path) as stream:
-            head = stream.read(_HEAD_BYTES)
-            if not head.strip():
-                yield Unread(source, "empty")
-                return
-            stream.seek(0)
-            if not _first_line_is_trajectory(stream):
-                yield Unread(source, "not a format that turnwatch reads")
-                return
-            stream.seek(0)
-            # A file's conversations are its own: another file may use the same ids for other things.
-            watch = Watch(settings, clock=lambda: 0.0)
-            for item in read_trajectories(stream):
-                if isinstance(item, BrokenLine):
-                    yield Unread(source, item.reason, item.line)
-                else:
-                    yield ScannedTurn(source, replay(item, watch), item.line)
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        yield Unread(source, _why(error))
+        for found in iter_turns(files, watch, problems.append):
+            while problems:
+                yield _unread(problems.pop(0))
+            yield ScannedTurn(str(found.path), found.turn)
+    except OSError as error:
+        yield Unread(str(error.filename or files[0]), _why(error))
+    for problem in problems:
+        yield _unread(problem)
+
+
+def _unread(problem: Problem) -> Unread:
+    return Unread(str(problem.path), problem.reason, problem.line or None)
+
+
+def _format_of(path: Path) -> Format | None:
+    if _is_trajectory_file(path):
+        return Format.TRAJECTORIES
+    return Format.SPANS if format_of(path) is not None else None
+
+
+def _is_trajectory_file(path: Path) -> bool:
+    """Whether the first whole line of a file, plain or compressed, is a trajectory or a case."""
+    with _open(path) as stream:
+        for line in stream:
+            if line.strip():
+                try:
+                    return looks_like_trajectory(orjson.loads(line))
+                except ValueError:
+                    continue
+    return False
+
+
+def _scan_trajectories(path: Path, settings: Settings) -> Iterator[ScannedTurn | Unread]:
+    # A file's conversations are its own: another file may use the same ids for other things.
+    watch = Watch(settings, clock=lambda: 0.0)
+    with _open(path) as stream:
+        for item in read_trajectories(stream):
+            if isinstance(item, BrokenLine):
+                yield Unread(str(path), item.reason, item.line)
+            else:
+                yield ScannedTurn(str(path), replay(item, watch), item.line)
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -112,16 +174,6 @@ def _open(path: Path) -> IO[bytes]:
     if magic.startswith(_XZ):
         return lzma.open(path, "rb")
     return path.open("rb")
-
-
-def _first_line_is_trajectory(stream: IO[bytes]) -> bool:
-    for line in stream:
-        if line.strip():
-            try:
-                return looks_like_trajectory(orjson.loads(line))
-            except ValueError:
-                continue
-    return False
 
 
 def _why(error: BaseException) -> str:

@@ -1,0 +1,137 @@
+"""Files through ``turnwatch scan``: the command's own process, its output and its exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FIELDS = {
+    "source", "turn_id", "conversation_id", "agent", "iterations", "tool_calls", "repeats", "duplicates",
+    "missing_arguments", "loops", "tokens", "spend_usd", "unpriced_models", "wasted_tool_calls", "wasted_usd",
+    "stop_reason",
+}  # fmt: skip
+
+
+def scan(*arguments: object, code: int = 0) -> tuple[list[dict[str, Any]], str]:
+    run = subprocess.run(
+        [sys.executable, "-c", "from turnwatch.cli import main; main()", "scan", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "COLUMNS": "80"},
+    )
+    assert run.returncode == code, run.stderr
+    if "--json" in arguments:
+        return [json.loads(line) for line in run.stdout.splitlines()], run.stderr
+    return [], run.stdout + run.stderr
+
+
+def trajectory(name: str, calls: int, result: str = "[]") -> str:
+    call = {"tool": "search_orders", "args": {"customer_id": "C-7841"}, "result": result}
+    return json.dumps({"trajectory_id": name, "framework": "demo", "calls": [call] * calls})
+
+
+@pytest.fixture
+def looping(tmp_path: Path) -> Path:
+    file = tmp_path / "runs.jsonl"
+    file.write_text(trajectory("healthy", 1) + "\n" + trajectory("stuck", 8) + "\n")
+    return file
+
+
+def test_one_object_a_turn_with_the_documented_fields(looping: Path):
+    healthy, stuck = scan(looping, "--json")[0]
+    assert set(stuck) >= FIELDS
+    assert (healthy["conversation_id"], healthy["tool_calls"], healthy["loops"]) == ("healthy", 1, [])
+    assert (stuck["tool_calls"], stuck["repeats"], stuck["duplicates"]) == (8, 7, 6)
+    assert stuck["loops"][-1] == {
+        "kind": "stale_repeat",
+        "tool": "search_orders",
+        "first_call": 1,
+        "detected_call": 4,
+        "severity": "stuck",
+    }
+    assert (stuck["wasted_tool_calls"], stuck["tokens"], stuck["spend_usd"]) == (4, None, None)
+
+
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])
+def test_compressed_files_are_read_by_content(looping: Path, tmp_path: Path, suffix: str, pack: Any):
+    packed = tmp_path / f"packed{suffix}"
+    packed.write_bytes(pack(looping.read_bytes()))
+    assert [turn["conversation_id"] for turn in scan(packed, "--json")[0]] == ["healthy", "stuck"]
+
+
+def test_fail_on_loop_exits_with_1_only_when_a_turn_is_stuck(looping: Path, tmp_path: Path):
+    scan(looping, "--fail-on-loop", code=1)
+    healthy = tmp_path / "healthy.jsonl"
+    healthy.write_text(trajectory("healthy", 2))
+    scan(healthy, "--fail-on-loop", code=0)
+
+
+def test_a_broken_line_is_named_and_the_rest_is_read(looping: Path):
+    looping.write_text(trajectory("a", 1) + "\n{broken\n" + trajectory("b", 1) + "\n")
+    turns, errors = scan(looping, "--json", code=2)
+    assert [turn["conversation_id"] for turn in turns] == ["a", "b"]
+    assert f"{looping}:2: not JSON" in errors
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "empty"),
+        (b"# just text\n", "not a format that turnwatch reads"),
+        (bytes(range(256)) * 16, "not a format that turnwatch reads"),
+        (gzip.compress(b'{"trajectory_id": "x", "calls": []}' * 500)[:60], "ended before"),
+    ],
+)
+def test_a_named_file_that_cannot_be_read_gets_one_clear_line(
+    looping: Path, tmp_path: Path, content: bytes, reason: str
+):
+    bad = tmp_path / "bad.bin"
+    bad.write_bytes(content)
+    turns, errors = scan(bad, looping, "--json", code=2)
+    assert len(turns) == 2
+    assert [line for line in errors.splitlines() if "bad.bin" in line and reason in line]
+    assert "Traceback" not in errors
+
+
+def test_a_missing_file_gets_one_clear_line(tmp_path: Path):
+    _, errors = scan(tmp_path / "nothing.jsonl", "--json", code=2)
+    assert "nothing.jsonl: No such file or directory" in errors
+
+
+def test_other_files_in_a_folder_are_passed_over(looping: Path, tmp_path: Path):
+    (tmp_path / "README.md").write_text("# notes\n")
+    assert len(scan(tmp_path, "--json")[0]) == 2
+
+
+def test_the_table_fits_eighty_columns_and_says_what_was_wasted(looping: Path):
+    _, text = scan(looping)
+    assert max(len(line) for line in text.splitlines()) <= 80
+    assert "2 turns, 9 tool calls, 7 of them repeats; 1 turns stuck." in text
+    assert "After the first stuck verdict: 4 tool calls wasted." in text
+
+
+def test_a_format_can_be_forced(looping: Path):
+    assert len(scan(looping, "--json", "--format", "trajectories")[0]) == 2
+    turns, errors = scan(looping, "--json", "--format", "spans", code=2)
+    assert turns == []
+    assert f"{looping}:1: neither an SDK span nor an OTLP traces request" in errors
+
+
+def test_thresholds_come_from_a_settings_file(looping: Path, tmp_path: Path):
+    config = tmp_path / "turnwatch.yaml"
+    config.write_text("detect: {max_identical_calls: 5}\n")
+    assert scan(looping, "--json", "--config", config)[0][1]["duplicates"] == 3
+    config.write_text("detect: {max_identical_cals: 5}\n")
+    _, errors = scan(looping, "--json", "--config", config, code=2)
+    assert "max_identical_cals" in errors
+    assert f"{config}, line 1" in errors
