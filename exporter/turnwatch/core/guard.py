@@ -110,8 +110,11 @@ class Guard(Protocol):
     def stop_reason(self) -> str | None:
         """Why the guard stopped the turn, if it did."""
 
-    def judge(self, turn: object) -> Awaitable[str | None] | str | None:
-        """Ask the goal's judge about a turn that ended well: a stop reason, if the goal was missed."""
+    def judge(self, turn: object, *, may_await: bool) -> Awaitable[str | None] | str | None:
+        """Ask the goal's judge about a turn that ended well: a stop reason, if the goal was missed.
+
+        An awaitable comes back only where ``may_await`` says that somebody will await it.
+        """
 
     def end(self) -> None:
         """The turn is over."""

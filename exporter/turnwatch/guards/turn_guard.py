@@ -355,7 +355,7 @@ class TurnGuard:
 
     # The end
 
-    def judge(self, turn: object) -> Awaitable[str | None] | str | None:
+    def judge(self, turn: object, *, may_await: bool) -> Awaitable[str | None] | str | None:
         """Ask whether the turn did what the user asked. See ``turnwatch.core.guard.Guard``."""
         if self._goal is None:
             return None
@@ -364,7 +364,14 @@ class TurnGuard:
         except Exception:
             self._judge_failed()
             return None
-        return self._judged_later(answer) if inspect.isawaitable(answer) else self._judged(answer)
+        if not inspect.isawaitable(answer):
+            return self._judged(answer)
+        if may_await:
+            return self._judged_later(answer)
+        if inspect.iscoroutine(answer):
+            answer.close()
+        self._judge_failed()  # a coroutine needs `async with`
+        return None
 
     async def _judged_later(self, answer: Awaitable[object]) -> str | None:
         try:

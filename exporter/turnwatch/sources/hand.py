@@ -163,19 +163,14 @@ class Turn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        goal = self._goal_missed(error)
-        if inspect.isawaitable(goal):
-            if inspect.iscoroutine(goal):
-                goal.close()
-            self._watch.internal_error("a goal's judge that is a coroutine, which needs `async with`")
-            goal = None
-        self._leave(error, goal)
+        goal = self._goal_missed(error, may_await=False)
+        self._leave(error, goal if isinstance(goal, str) else None)
 
-    def _goal_missed(self, error: BaseException | None) -> Awaitable[str | None] | str | None:
+    def _goal_missed(self, error: BaseException | None, *, may_await: bool) -> Awaitable[str | None] | str | None:
         guard = self.state.guard
         if guard is None or error is not None or self._stop_reason or self._guards_reason():
             return None
-        return guard.judge(self)
+        return guard.judge(self, may_await=may_await)
 
     def _guards_reason(self) -> str | None:
         guard = self.state.guard
@@ -210,7 +205,7 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        goal = self._goal_missed(error)
+        goal = self._goal_missed(error, may_await=True)
         self._leave(error, await goal if inspect.isawaitable(goal) else goal)
 
     def stop(self, stop_reason: str) -> None:

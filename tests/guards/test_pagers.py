@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+import turnwatch as tw
+from turnwatch.guards.from_settings import pager_of
+from turnwatch.settings import Page as PageSettings
+
+PAGE = tw.Page("support-bot", "search", "stale_repeat", "stuck", "search gave the same result.", "c-17", "t-1")
+
+
+class Receiver:
+    """An HTTP server that keeps what is posted to it."""
+
+    def __init__(self) -> None:
+        self.posts: list[tuple[str, object]] = []
+        self.answers: list[int] = []
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                receiver.posts.append((self.path, json.loads(body)))
+                self.send_response(receiver.answers.pop(0) if receiver.answers else 200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+def test_an_alert_goes_to_alertmanagers_api(receiver):
+    pager = tw.Pager(tw.alertmanager(f"{receiver.url}/", {"cluster": "eu"}))
+    pager(PAGE)
+    assert pager.flush()
+    ((path, (alert,)),) = receiver.posts
+    assert path == "/api/v2/alerts"
+    assert alert["labels"] == {
+        "alertname": "AgentLoopDetected",
+        "severity": "critical",
+        "agent": "support-bot",
+        "tool": "search",
+        "kind": "stale_repeat",
+        "source": "guard",
+        "cluster": "eu",
+    }
+    assert alert["annotations"]["description"] == "search gave the same result."
+    assert alert["annotations"]["conversation_id"] == "c-17"
+    assert alert["startsAt"] < alert["endsAt"]
+
+
+def test_a_webhook_gets_one_object(receiver):
+    pager = tw.Pager(tw.webhook(f"{receiver.url}/hook"))
+    pager(PAGE)
+    assert pager.flush()
+    ((path, body),) = receiver.posts
+    assert path == "/hook"
+    assert body["reason"] == "search gave the same result."
+    assert body["labels"]["agent"] == "support-bot"
+
+
+def test_a_page_that_fails_is_tried_once_more_and_then_counted(receiver):
+    faults: list[str] = []
+    pager = tw.Pager(tw.webhook(receiver.url), on_fault=faults.append)
+    receiver.answers += [500, 200, 500, 500]
+    pager(PAGE)
+    assert pager.flush()
+    assert (len(receiver.posts), faults) == (2, [])
+    pager(PAGE)
+    assert pager.flush()
+    assert (len(receiver.posts), faults) == (4, ["a page that could not be sent"])
+
+
+def test_a_full_queue_drops_and_counts_and_never_waits():
+    faults: list[str] = []
+    go_on, busy = threading.Event(), threading.Event()
+
+    def send(_: tw.Page) -> None:
+        busy.set()
+        go_on.wait(30)
+
+    pager = tw.Pager(send, queue_size=2, on_fault=faults.append)
+    pager(PAGE)
+    busy.wait(30)
+    for _ in range(5):
+        pager(PAGE)
+    assert faults == ["a pager whose queue is full"] * 3
+    assert not pager.flush(0.01)
+    go_on.set()
+    assert pager.flush()
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_has_a_thread_of_its_own(receiver):
+    pager = tw.Pager(tw.webhook(receiver.url))
+    pager(PAGE)
+    assert pager.flush()
+    child = os.fork()
+    if child == 0:
+        pager(PAGE)
+        os._exit(0 if pager.flush(10) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert len(receiver.posts) == 2
+
+
+def test_the_settings_name_where_pages_go(make_watch, receiver):
+    page = PageSettings(alertmanager_url=receiver.url, webhook_url=f"{receiver.url}/hook", labels={"namespace": "n"})
+    watch = make_watch(on_loop="page", page=page)
+    assert pager_of(watch.settings) is pager_of(watch.settings)
+    with tw.turn("a", "c-1", watch=watch) as turn:
+        for _ in range(5):
+            turn.call_tool("search", lambda: "nothing new")
+    for _ in range(200):
+        if len(receiver.posts) == 2:
+            break
+        threading.Event().wait(0.05)
+    assert sorted(path for path, _ in receiver.posts) == ["/api/v2/alerts", "/hook"]
+
+
+def test_settings_that_name_nothing_have_no_pager(watch):
+    assert pager_of(watch.settings) is None
