@@ -121,7 +121,7 @@ local kinds = {
   rows(spec): {
     type: 'table',
     fieldConfig: {
-      defaults: { color: { mode: 'thresholds' }, custom: { align: 'auto', cellOptions: { type: 'auto' }, filterable: true } },
+      defaults: { color: { mode: 'thresholds' }, custom: { align: 'auto', filterable: true } },
       overrides: [
         {
           matcher: { id: 'byName', options: column },

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from turnwatch.pack.home import pack_home
-from turnwatch.pack.render import RULES_FILE, render
+from turnwatch.pack.render import RULES_FILE, rule_file
 
 
 @pytest.fixture(scope="session")
@@ -23,10 +23,11 @@ def alerts(home):
 
 @pytest.fixture
 def rules_with(tmp_path):
-    """Render the pack with these keys of `_config` and return its rule file."""
+    """Render the rules with these keys of `_config`."""
 
     def rendered(config) -> Path:
-        render(config, tmp_path)
-        return tmp_path / RULES_FILE
+        path = tmp_path / "rules.yaml"
+        path.write_text(rule_file(config), encoding="utf-8")
+        return path
 
     return rendered

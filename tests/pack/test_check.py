@@ -108,4 +108,4 @@ def test_a_faulty_runbook_is_found_out(home):
 def test_a_link_to_a_dashboard_that_is_not_there_is_found_out(home, tmp_path):
     (tmp_path / "alert_rules").mkdir()
     (tmp_path / RULES_FILE).write_text((home / RULES_FILE).read_text(encoding="utf-8"), encoding="utf-8")
-    assert any("there is no dashboard turnwatch-overview" in fault for fault in pack_faults(tmp_path))
+    assert any("there is no dashboard turnwatch-turns" in fault for fault in pack_faults(tmp_path))

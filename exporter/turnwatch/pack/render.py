@@ -68,15 +68,25 @@ def pack_files(config: Mapping[str, Any] | None, *, is_own_source: bool = True) 
         MissingExtraError, SettingsError: As for ``render``.
     """
     home = pack_home()
-    runbooks = {f"runbooks/{path.name}": path for path in sorted((home / "runbooks").glob("*.md"))}
-    try:
-        made = _evaluated(config, home)
-    except MissingExtraError:
-        if config is not None or is_own_source:
-            raise
-        shipped = [home / RULES_FILE, home / ALERTMANAGER_FILE, *sorted((home / "dashboards").glob("*.json"))]
-        made = {path.relative_to(home).as_posix(): path.read_text(encoding="utf-8") for path in shipped}
-    return made | {name: path.read_text(encoding="utf-8") for name, path in runbooks.items()}
+    as_they_are = sorted((home / "runbooks").glob("*.md"))
+    if config is None and not is_own_source:
+        as_they_are += [home / RULES_FILE, home / ALERTMANAGER_FILE, *sorted((home / "dashboards").glob("*.json"))]
+        made = {}
+    else:
+        made = {RULES_FILE: rule_file(config)} | _other_files(_mixin(config), home)
+    return made | {path.relative_to(home).as_posix(): path.read_text(encoding="utf-8") for path in as_they_are}
+
+
+def rule_file(config: Mapping[str, Any] | None) -> str:
+    """Return the Prometheus rule file alone, as YAML.
+
+    Raises:
+        MissingExtraError, SettingsError: As for ``render``.
+    """
+    groups = _jsonnet_value(
+        f"local m = {_mixin(config)}; m.prometheusRules.groups + m.prometheusAlerts.groups", pack_home()
+    )
+    return as_yaml({"groups": groups})
 
 
 def default_config() -> dict[str, Any]:
@@ -89,21 +99,20 @@ def default_config() -> dict[str, Any]:
     return defaults
 
 
-def _evaluated(config: Mapping[str, Any] | None, home: Path) -> dict[str, str]:
+def _mixin(config: Mapping[str, Any] | None) -> str:
     overlay = checked(config, default_config()) if config else {}
-    mixin = f"(import 'mixin.libsonnet') + {{ _config+:: {as_jsonnet(overlay)} }}"
+    return f"(import 'mixin.libsonnet') + {{ _config+:: {as_jsonnet(overlay)} }}"
+
+
+def _other_files(mixin: str, home: Path) -> dict[str, str]:
     made = _jsonnet_value(
-        f"local m = {mixin}; {{ alerts: m.prometheusAlerts.groups, recorded: m.prometheusRules.groups,"
-        " alertmanager: m.alertmanagerConfig, dashboards: m.grafanaDashboards }",
-        home,
+        f"local m = {mixin}; {{ alertmanager: m.alertmanagerConfig, dashboards: m.grafanaDashboards }}", home
     )
-    files = {
-        RULES_FILE: as_yaml({"groups": made["recorded"] + made["alerts"]}),
-        ALERTMANAGER_FILE: as_yaml(made["alertmanager"]),
+    dashboards = {
+        f"dashboards/{name}": json.dumps(dashboard, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        for name, dashboard in made["dashboards"].items()
     }
-    for name, dashboard in made["dashboards"].items():
-        files[f"dashboards/{name}"] = json.dumps(dashboard, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    return files
+    return {ALERTMANAGER_FILE: as_yaml(made["alertmanager"])} | dashboards
 
 
 def as_yaml(document: object) -> str:
