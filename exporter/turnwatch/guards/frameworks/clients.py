@@ -11,7 +11,7 @@ import inspect
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, TypeVar, Unpack
 
-from turnwatch.core.current_call import current_call
+from turnwatch.core.current_call import current_call, running
 from turnwatch.core.events import ModelCall
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
@@ -88,7 +88,7 @@ def _request(inner: Any, turns: ClientTurns) -> Any:
         if begun is None:
             return inner(cast_to, options, *args, **kwargs)
         try:
-            with begun.turn.reported.inside(begun.call):
+            with running(begun.call):
                 result = inner(cast_to, _sent(options, begun), *args, **kwargs)
         except BaseException as error:
             turns.failed(begun.turn, begun.call, error)
@@ -110,7 +110,7 @@ def _async_request(inner: Any, turns: ClientTurns) -> Any:
         if begun is None:
             return await inner(cast_to, options, *args, **kwargs)
         try:
-            with begun.turn.reported.inside(begun.call):
+            with running(begun.call):
                 result = await inner(cast_to, _sent(options, begun), *args, **kwargs)
         except BaseException as error:
             turns.failed(begun.turn, begun.call, error)

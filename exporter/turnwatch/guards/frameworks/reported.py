@@ -20,6 +20,22 @@ from turnwatch.sources.own_spans import mark_current_span
 
 
 @final
+class Replies:
+    """What a wrapped model call brought.
+
+    Attributes:
+        reply: The reply, its usage record, or the chunks of a stream.
+        text: What the model said, where it asked for no tool.
+    """
+
+    __slots__ = ("reply", "text")
+
+    def __init__(self) -> None:
+        self.reply: object = None
+        self.text: str | None = None
+
+
+@final
 class ReportedTurn:
     """One turn, in begin and end calls that may come from different tasks and threads.
 
@@ -31,6 +47,11 @@ class ReportedTurn:
         conversation_id: Its conversation.
         watch: Where it counts; the process's own watch when left out.
         **guarding: What stops it; see ``turnwatch.turn``.
+
+    Attributes:
+        turn: The turn.
+        is_own: It was opened here.
+        stopped: Why it must not go on, where a hook could not raise it at once.
 
     Raises:
         TurnStopped: It cannot be guarded and ``fail_closed`` is set.
@@ -51,6 +72,7 @@ class ReportedTurn:
         elif turn.state.guard is not None and (limits := guarding.get("limits")) is not None:
             turn.state.guard.tighten(limits)
         self.turn = turn
+        self.stopped: TurnStopped | None = None
 
     @property
     def state(self) -> TurnState:
@@ -99,6 +121,8 @@ class ReportedTurn:
                 call.model = call.model or read_model(reply) or ""
             if text:
                 call.text = Evidence.of(text)
+                if self.is_own:
+                    self.turn.answer = text
             if error is not None:
                 call.outcome, call.error_type = "error", type(error).__name__
         except Exception:
@@ -140,13 +164,47 @@ class ReportedTurn:
         if state.guard is not None and call.outcome != "denied":
             state.guard.after_tool(call, verdict, result)
 
-    # The end
+    # Both, for hooks that wrap a call
 
     @contextmanager
-    def inside(self, call: ModelCall | ToolCall) -> Iterator[None]:
-        """Run what makes this call: a client or a span that sees it from inside does not count it again."""
-        with running(call):
-            yield
+    def model_call(self, model: str = "", *, provider: str = "") -> Iterator[Replies]:
+        """Wrap a model call; tell what is yielded of the reply. What the block raises passes unchanged.
+
+        A client or a span that sees the call from inside the block does not count it again.
+
+        Raises:
+            TurnStopped: A guard refuses the call.
+        """
+        call = self.begin_model(model, provider=provider)
+        replies = Replies()
+        try:
+            with running(call):
+                yield replies
+        except BaseException as error:
+            self.end_model(call, replies.reply, error=error)
+            raise
+        self.end_model(call, replies.reply, text=replies.text)
+
+    @contextmanager
+    def tool_call(
+        self, name: str, args: object = MISSING, *, call_id: str | None = None
+    ) -> Iterator[ToolCallInProgress]:
+        """Wrap a tool call; tell what is yielded of the result. What the block raises passes unchanged.
+
+        Raises:
+            TurnStopped: A guard refuses the call, or the turn is stuck.
+        """
+        in_progress = self.begin_tool(name, args, call_id=call_id)
+        call = in_progress.call
+        try:
+            with running(call):
+                yield in_progress
+        except BaseException as error:
+            if call.ended is None:
+                in_progress.failed(error)
+            raise
+
+    # The end
 
     def close(self, stop_reason: str = "final_answer", error: BaseException | None = None) -> None:
         """End the turn, if it was opened here. A second time changes nothing.
@@ -157,7 +215,9 @@ class ReportedTurn:
         """
         if not self.is_own or self.state.ended:
             return
-        if isinstance(error, TurnStopped):
+        if error is None and stop_reason == "final_answer":
+            stop_reason = self._goal_missed() or stop_reason
+        elif isinstance(error, TurnStopped):
             stop_reason = error.stop_reason
         elif error is not None:
             is_cancelled = isinstance(error, KeyboardInterrupt | GeneratorExit) or (
@@ -165,3 +225,8 @@ class ReportedTurn:
             )
             stop_reason = "user_cancelled" if is_cancelled else "error"
         self.turn.close(stop_reason)
+
+    def _goal_missed(self) -> str | None:
+        guard = self.state.guard
+        missed = None if guard is None or guard.stop_reason() else guard.judge(self.turn, may_await=False)
+        return missed if isinstance(missed, str) else None
