@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
 import threading
 import time
+import traceback
 import weakref
 from collections.abc import Callable
 
@@ -31,6 +33,14 @@ _EPOCH_OFFSET = time.time() - time.monotonic()
 def steady_clock() -> float:
     """Seconds since the epoch that never go backwards while the process lives."""
     return _EPOCH_OFFSET + time.monotonic()
+
+
+def _trace() -> str:
+    """Where the exception that is being handled came from; not its message, which may hold arguments."""
+    error = sys.exception()
+    if error is None:
+        return ""
+    return f"\n{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__}"
 
 
 class Watch:
@@ -253,10 +263,10 @@ class Watch:
             if now - self._last_error_log >= 60.0 or not self._last_error_log:
                 self._last_error_log = now
                 logger.warning(
-                    "turnwatch failed inside %s and went on (%d since the last such line)",
+                    "turnwatch failed inside %s and went on (%d since the last such line)%s",
                     where,
                     self._unlogged_errors,
-                    exc_info=logger.isEnabledFor(logging.DEBUG),
+                    _trace() if logger.isEnabledFor(logging.DEBUG) else "",
                 )
                 self._unlogged_errors = 0
             self.count("turnwatch_internal_errors_total")
