@@ -179,6 +179,7 @@ class Service(_Section):
         token: Bearer token that clients must send. None: whoever reaches the port may send.
         forward_headers: Sent with everything that is passed on, for the next receiver's own authorization.
         max_body_bytes: Size of one request, as sent and again once decompressed.
+        max_grpc_message_bytes: Size of one gRPC message; the default is gRPC's own.
         max_elements: Spans, log records, attributes, events and list items in one request. Bounds the memory of
             decoding: a protobuf body of empty messages grows ninetyfold.
         max_attributes: Attributes of one span or log record; one with more is rejected, the rest of the request is not.
@@ -198,14 +199,15 @@ class Service(_Section):
     token: str | None = Field(default=None, repr=False, min_length=1)
     forward_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     max_body_bytes: int = Field(default=16_777_216, ge=1024)
+    max_grpc_message_bytes: int = Field(default=4_194_304, ge=1024)
     max_elements: int = Field(default=262_144, ge=1)
     max_attributes: int = Field(default=2_000, ge=1)
-    max_pending_bytes: int = Field(default=50_331_648, ge=1024)
+    max_pending_bytes: int = Field(default=25_165_824, ge=1024)
     max_pending_requests: int = Field(default=256, ge=1)
     max_connections: int = Field(default=1_000, ge=1)
     header_timeout_s: float = Field(default=10.0, gt=0)
     body_timeout_s: float = Field(default=20.0, gt=0)
-    forward_queue_bytes: int = Field(default=50_331_648, ge=1024)
+    forward_queue_bytes: int = Field(default=33_554_432, ge=1024)
     forward_timeout_s: float = Field(default=10.0, gt=0)
     forward_give_up_s: float = Field(default=300.0, gt=0)
     drain_timeout_s: float = Field(default=20.0, ge=0)

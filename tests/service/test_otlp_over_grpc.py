@@ -17,8 +17,8 @@ EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
-    limits = {"max_body_bytes": LARGEST, "max_attributes": 50, "max_elements": 10_000}
-    with serving(folder, grpc=True, **limits, max_pending_bytes=LARGEST + 1000, token="t") as running:
+    limits = {"max_grpc_message_bytes": LARGEST, "max_attributes": 50, "max_elements": 10_000}
+    with serving(folder, grpc=True, **limits, token="t") as running:
         yield running
 
 

@@ -14,10 +14,11 @@ import threading
 import time
 import zlib
 
+import grpc
 import pytest
 import requests
 from tests.service.bodies import as_json, turn_body, turn_request
-from tests.service.running import JSON, PROTOBUF, eventually, serving
+from tests.service.running import JSON, PROTOBUF, eventually, free_port, serving
 
 LARGEST = 16_777_216
 MOST_MEMORY_MB = 300
@@ -27,7 +28,11 @@ RETRYABLE = {429, 503}
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
-    with serving(tmp_path_factory.mktemp("service"), body_timeout_s=4, header_timeout_s=4) as running:
+    """With gRPC, and a forward queue that nobody empties: both take memory as well."""
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    folder = tmp_path_factory.mktemp("service")
+    limits = {"body_timeout_s": 4, "header_timeout_s": 4, "drain_timeout_s": 0}
+    with serving(folder, "--forward", nowhere, grpc=True, **limits) as running:
         yield running
 
 
@@ -264,7 +269,73 @@ def test_two_hundred_clients_at_once(service, good):
     assert service.metric("agent_tool_calls_total", agent="crowd") - before == 3 * taken
 
 
-def test_more_names_than_labels_may_have(service, good):
+EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
+
+
+def status_over_grpc(export, *arguments, **more):
+    try:
+        export(*arguments, timeout=60, **more)
+    except grpc.RpcError as error:
+        return error.code()
+    return grpc.StatusCode.OK
+
+
+def test_calls_over_grpc_that_send_nothing(service, good):
+    go_on = threading.Event()
+
+    class Waiting:
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            go_on.wait(60)
+            raise StopIteration
+
+    with contextlib.ExitStack() as stack:
+        channels = [stack.enter_context(grpc.insecure_channel(service.grpc, _own_connection())) for _ in range(20)]
+        silent = [channel.stream_unary(EXPORT).future(Waiting(), timeout=60) for channel in channels for _ in range(3)]
+        good_channel = stack.enter_context(grpc.insecure_channel(service.grpc, _own_connection()))
+        export = good_channel.unary_unary(EXPORT)
+        answers = [status_over_grpc(export, turn_body("over grpc")) for _ in range(10)]
+        codes = {call.exception().code() for call in silent}
+        go_on.set()
+    assert set(answers) == {grpc.StatusCode.OK}
+    assert codes <= {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}
+
+
+def _own_connection():
+    return [("grpc.use_local_subchannel_pool", 1)]
+
+
+def test_large_messages_and_bombs_over_grpc(service, good):
+    bomb, large = bytes(60_000_000), bytes(5_000_000)
+    full = turn_body("full", calls=4, text="word " * 190_000)
+    assert 3_500_000 < len(full) < 4_194_304
+
+    def client(number):
+        body, compression = [
+            (bomb, grpc.Compression.Gzip),
+            (large, grpc.Compression.NoCompression),
+            (full, grpc.Compression.NoCompression),
+            (b"\xff" * 1000, grpc.Compression.NoCompression),
+        ][number % 4]
+        with grpc.insecure_channel(service.grpc, _own_connection()) as channel:
+            return status_over_grpc(channel.unary_unary(EXPORT), body, compression=compression)
+
+    with concurrent.futures.ThreadPoolExecutor(16) as pool:
+        codes = list(pool.map(client, range(40)))
+    assert set(codes[0::4] + codes[1::4]) == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+    assert set(codes[2::4]) <= {grpc.StatusCode.OK, grpc.StatusCode.UNAVAILABLE}
+    assert set(codes[3::4]) <= {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.UNAVAILABLE}
+
+
+def test_more_names_than_labels_may_have(service):
     for start in range(0, 300, 100):
         many(service, [(turn_body(f"made up {start + number}"), PROTOBUF) for number in range(100)])
     assert service.metric("turnwatch_label_values_folded_total", label="agent") > 0
+
+
+def test_everything_was_bounded_and_counted(service):
+    assert service.metric("turnwatch_forward_dropped_total", reason="queue_full") > 0
+    assert service.metric("turnwatch_requests_total", outcome="malformed") > 0
+    assert service.errors.read_text().count("\n") < 20

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import AsyncIterator
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -16,6 +18,7 @@ from turnwatch.core.watch import Watch
 from turnwatch.errors import SettingsError
 from turnwatch.service.access import authorizes
 from turnwatch.service.forward_queue import ForwardQueue
+from turnwatch.service.grpc_reading import MessageReading
 from turnwatch.service.intake import Intake
 from turnwatch.service.listener import Certificate
 from turnwatch.service.pending import PendingBodies
@@ -27,6 +30,7 @@ _SERVICES: Final[dict[Signal, str]] = {
     "logs": "opentelemetry.proto.collector.logs.v1.LogsService",
     "metrics": "opentelemetry.proto.collector.metrics.v1.MetricsService",
 }
+Context = grpc.aio.ServicerContext[Any, Any]
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 _STREAMS_PER_CONNECTION: Final = 100
 
@@ -46,6 +50,7 @@ class GrpcReceiver:
         self._intake = intake
         self._pending = pending
         self._queue = queue
+        self._reading = MessageReading(self._limits)
         self._server: grpc.aio.Server | None = None
 
     async def start(self, host: str, port: int, certificate: Certificate | None = None) -> int:
@@ -57,9 +62,11 @@ class GrpcReceiver:
         Raises:
             SettingsError: the address is taken or cannot be had.
         """
+        # gRPC writes a traceback for every caller that leaves before its answer. Our own faults are counted here.
+        logging.getLogger("grpc._cython.cygrpc").setLevel(logging.CRITICAL)
         server = grpc.aio.server(
             options=(
-                ("grpc.max_receive_message_length", self._limits.max_body_bytes),
+                ("grpc.max_receive_message_length", self._limits.max_grpc_message_bytes),
                 ("grpc.max_concurrent_streams", _STREAMS_PER_CONNECTION),
                 ("grpc.so_reuseport", 0),
             ),
@@ -87,15 +94,16 @@ class GrpcReceiver:
             await self._server.stop(grace_seconds)
 
     def _methods(self, signal: Signal) -> dict[str, Any]:
-        async def export(body: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
-            return await self._export(signal, body, context)
+        async def export(messages: AsyncIterator[bytes], context: Context) -> bytes:
+            return await self._export(signal, messages, context)
 
-        # Without serializers messages are bytes on both sides.
-        return {"Export": grpc.unary_unary_rpc_method_handler(export)}
+        # Without serializers messages are bytes on both sides. To a server a call with one message is a stream of one;
+        # taken as a stream, it is read when this side wants to, and not as soon as somebody sends.
+        return {"Export": grpc.stream_unary_rpc_method_handler(export)}
 
-    async def _export(self, signal: Signal, body: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> bytes:
+    async def _export(self, signal: Signal, messages: AsyncIterator[bytes], context: Context) -> bytes:
         try:
-            rejected, why = await self._take(signal, body, context)
+            rejected, why = await self._take(signal, messages, context)
         except Refusal as refusal:
             await self._refuse(signal, refusal, context)
         except Exception:
@@ -104,10 +112,15 @@ class GrpcReceiver:
         self._count(signal, "partial" if rejected else "ok")
         return bytes(response(signal, rejected, why).SerializeToString())
 
-    async def _take(self, signal: Signal, body: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> tuple[int, str]:
+    async def _take(self, signal: Signal, messages: AsyncIterator[bytes], context: Context) -> tuple[int, str]:
         given = dict(context.invocation_metadata() or ()).get("authorization")
         if not authorizes(given if isinstance(given, str) else None, self._limits.token):
             raise Refusal(UNAUTHORIZED, "a bearer token is needed")
+        body = await self._reading.first(messages)
+        # A caller who leaves cancels the call; the body is held, and passed on, all the same.
+        return await asyncio.shield(self._take_body(signal, body))
+
+    async def _take_body(self, signal: Signal, body: bytes) -> tuple[int, str]:
         with self._pending.open() as place:
             place.hold(len(body))
             decoded = await asyncio.wrap_future(self._intake.submit(body, signal, "protobuf", "identity"))
