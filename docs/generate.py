@@ -1,6 +1,6 @@
 """Make the reference pages from their sources, and the README's list of alerts from the rendered rules.
 
-docs/metrics.md comes from the catalogue, docs/dialects.md from the captured spans of tests/sources/spans.
+docs/metrics.md comes from the catalogue, docs/settings.md from the settings' model, docs/dialects.md from the captured spans of tests/sources/spans.
 
 Run by ``make generate``; tests/docs fails when what is committed is not what this makes.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from turnwatch.metrics.catalogue import CATALOGUE, Metric
+from turnwatch.settings_reference import settings_reference
 
 ROOT = Path(__file__).resolve().parent.parent
 RULES = ROOT / "alert_rules" / "turnwatch.rules.yaml"
@@ -32,6 +33,7 @@ def documents() -> dict[Path, str]:
     readme = ROOT / "README.md"
     return {
         ROOT / "docs" / "metrics.md": metrics_reference(),
+        ROOT / "docs" / "settings.md": settings_reference(),
         ROOT / "docs" / "dialects.md": dialects_table(),
         readme: _between_marks(readme.read_text(encoding="utf-8"), alerts_table()),
     }

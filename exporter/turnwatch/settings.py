@@ -40,7 +40,15 @@ class _Section(BaseModel):
 
 
 class Budgets(_Section):
-    """Limits of one turn. None: no limit."""
+    """Limits, past which a guard stops the agent. None: no limit.
+
+    Attributes:
+        max_steps: Model calls.
+        max_tool_calls: Tool calls.
+        max_seconds: Seconds from the start.
+        max_usd: Dollars, those of child turns included.
+        max_tokens: Input and output tokens, those of child turns included.
+    """
 
     max_steps: int | None = Field(default=None, ge=1)
     max_tool_calls: int | None = Field(default=None, ge=1)
@@ -113,7 +121,15 @@ class ToolOverride(_Section):
 
 
 class Tools(_Section):
-    """Tool gateway settings and per-tool overrides."""
+    """Tool gateway settings and per-tool overrides.
+
+    Attributes:
+        dedupe_window_s: For how long after a call with a side effect the same call is not made again.
+        cache_ttl_s: For how long an identical call is answered from the cache.
+        retries: When a failed call is tried again.
+        circuit: When a tool counts as down.
+        overrides: What is special about single tools, by their names.
+    """
 
     dedupe_window_s: float = Field(default=60.0, ge=0)
     cache_ttl_s: float = Field(default=30.0, ge=0)
@@ -139,7 +155,13 @@ class Detect(_Section):
 
 
 class AgentOverride(_Section):
-    """What is special about one agent."""
+    """What is special about one agent.
+
+    Attributes:
+        iteration_threshold: In place of ``detect.iteration_threshold``.
+        max_identical_calls: In place of ``detect.max_identical_calls``.
+        budgets: In place of the general ones.
+    """
 
     iteration_threshold: int | None = Field(default=None, ge=1)
     max_identical_calls: int | None = Field(default=None, ge=1)
@@ -161,7 +183,17 @@ class Page(_Section):
 
 
 class Bounds(_Section):
-    """How much turnwatch keeps. What is dropped is counted."""
+    """How much turnwatch keeps. What is dropped is counted.
+
+    Attributes:
+        agents: Agent names that get a label value of their own; later ones are ``__other__``.
+        tools: The same for tools.
+        models: The same for models.
+        keys_per_turn: Distinct calls that one turn remembers; the oldest singletons go first.
+        open_turns: Turns that are open at one moment.
+        conversations: Conversations that are remembered.
+        conversation_ttl_s: For how long a conversation without news is remembered.
+    """
 
     agents: int = Field(default=50, ge=1)
     tools: int = Field(default=200, ge=1)
@@ -217,7 +249,27 @@ class Service(_Section):
 
 
 class Settings(_Section):
-    """Everything that can be set. See docs/settings.md."""
+    """Everything that can be set. See docs/settings.md.
+
+    Attributes:
+        budgets: Limits of one turn.
+        tools: Tool gateway settings and per-tool overrides.
+        detect: Detection thresholds.
+        agents: What is special about single agents, by their names.
+        bounds: How much turnwatch keeps.
+        service: What the service accepts, keeps and waits for.
+        on_loop: What a guard does about a stuck turn: stop it, tell the model (nudge), page somebody, or only watch.
+        fail_closed: Whether a guard stops the agent when its shared state cannot be reached.
+        page: Where a guard that pages sends its alerts.
+        conversation_budgets: Limits of one conversation, over all its turns.
+        kill_dir: Directory in which ``turnwatch kill`` leaves word for processes of the same machine.
+        redis_url: Redis that processes share their budgets and kills through.
+        hash_key: Key of the input hash, so that arguments with few possible values cannot be guessed back from it.
+        prices_file: YAML or JSON file of model prices, which override the published ones.
+        spans: Whether turnwatch opens spans of its own.
+        semconv_metrics: Whether the OpenTelemetry view adds the GenAI conventions' own metrics.
+        alerts: Thresholds of the alert rules, for ``turnwatch pack render --config``.
+    """
 
     budgets: Budgets = Budgets()
     tools: Tools = Tools()

@@ -66,8 +66,8 @@ def load_settings(
 
 
 def environment_names() -> list[str]:
-    """Every TURNWATCH_ variable that sets something, sections' keys included."""
-    return [CONFIG_VARIABLE, *(PREFIX + "__".join(path).upper() for path, _ in _keys_of(Settings, ()))]
+    """Every TURNWATCH_ variable that sets something; <NAME> is a tool's or an agent's."""
+    return [CONFIG_VARIABLE, *(PREFIX + "__".join(path).upper() for path in _keys_of(Settings, ()))]
 
 
 def _of_file(path: str | Path, faults: list[str]) -> dict[str, Any]:
@@ -87,9 +87,7 @@ def _of_environment(env: Mapping[str, str], faults: list[str]) -> dict[str, Any]
             continue
         path = _path_of(name)
         if path is None:
-            near = difflib.get_close_matches(name, environment_names(), 1, 0.5)
-            hint = f"; did you mean {near[0]}?" if near else f"; names begin {PREFIX}<SECTION>__<KEY>"
-            faults.append(f"environment: {name} is not a setting{hint}")
+            faults.append(f"environment: {name} is not a setting; {_nearest_name(name)}")
             continue
         value: Any = env[name]
         if not _is_text(_annotation_of(path)):
@@ -103,6 +101,12 @@ def _of_environment(env: Mapping[str, str], faults: list[str]) -> dict[str, Any]
             one = {key: one}
         found = _merged(found, _checked(one, name, faults))
     return found
+
+
+def _nearest_name(name: str) -> str:
+    known = {each.removeprefix(PREFIX): each for each in environment_names()}
+    near = difflib.get_close_matches(name.removeprefix(PREFIX), known, 1)
+    return f"did you mean {known[near[0]]}?" if near else f"names are {PREFIX}<KEY> or {PREFIX}<SECTION>__<KEY>"
 
 
 def _checked(data: dict[str, Any], source: YamlDocument | str, faults: list[str]) -> dict[str, Any]:
@@ -135,7 +139,7 @@ def _fault(detail: Any, path: KeyPath) -> str:
         allowed = sorted(_allowed_keys(path[:-1]))
         near = difflib.get_close_matches(path[-1], allowed, 1)
         return f"unknown key; allowed are {', '.join(allowed)}" + (f"; did you mean {near[0]}?" if near else "")
-    wanted = _wanted(_annotation_of(path))
+    wanted = type_in_words(_annotation_of(path))
     bound = next((f" {word} {detail['ctx'][key]:g}" for key, word in _BOUNDS if key in detail.get("ctx", {})), "")
     if bound or detail["type"] == "literal_error":
         return f"wants {wanted}{bound}"
@@ -146,13 +150,13 @@ def _fault(detail: Any, path: KeyPath) -> str:
 _BOUNDS: Final = (("ge", "of at least"), ("gt", "greater than"), ("le", "of at most"), ("lt", "less than"))
 
 
-def _wanted(annotation: Any) -> str:
+def type_in_words(annotation: Any) -> str:
     """An annotation in words."""
     origin = get_origin(annotation)
     if origin is Literal:
         return "one of " + ", ".join(map(str, get_args(annotation)))
     if origin is Union or origin is types.UnionType:
-        return " or ".join(_wanted(part) for part in get_args(annotation) if part is not type(None))
+        return " or ".join(type_in_words(part) for part in get_args(annotation) if part is not type(None))
     if origin in (tuple, frozenset, list):
         return f"a list of {_plural(get_args(annotation)[0])}"
     if origin is dict or annotation is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
@@ -164,21 +168,22 @@ def _plural(item: Any) -> str:
     return {str: "texts", int: "whole numbers", float: "numbers"}.get(item, "values")
 
 
-def _keys_of(model: type[BaseModel], above: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+def _keys_of(model: type[BaseModel], above: KeyPath) -> Iterator[KeyPath]:
     for name, field in model.model_fields.items():
         here = (*above, name)
-        yield here, field
-        section = _section(field.annotation)
+        yield here
+        annotation = field.annotation
+        if get_origin(annotation) is dict:
+            here, annotation = (*here, "<name>"), get_args(annotation)[1]
+        section = section_of(annotation)
         if section is not None:
             yield from _keys_of(section, here)
 
 
-def _section(annotation: Any) -> type[BaseModel] | None:
+def section_of(annotation: Any) -> type[BaseModel] | None:
     """The model behind an annotation, Optional or not."""
-    for part in (annotation, *get_args(annotation)):
-        if isinstance(part, type) and issubclass(part, BaseModel):
-            return part
-    return None
+    parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
+    return next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)
 
 
 def _annotation_of(path: KeyPath) -> Any:
@@ -188,7 +193,7 @@ def _annotation_of(path: KeyPath) -> Any:
         if get_origin(annotation) is dict:
             annotation = get_args(annotation)[1]
             continue
-        section = _section(annotation)
+        section = section_of(annotation)
         field = section.model_fields.get(part) if section is not None else None
         if field is None:
             # inside a list, or below "alerts"
@@ -199,7 +204,7 @@ def _annotation_of(path: KeyPath) -> Any:
 
 
 def _allowed_keys(path: KeyPath) -> list[str]:
-    section = _section(_annotation_of(path)) if path else Settings
+    section = section_of(_annotation_of(path)) if path else Settings
     return list(section.model_fields) if section is not None else []
 
 
@@ -220,7 +225,7 @@ def _path_of(name: str) -> KeyPath | None:
             path.append(part.lower() if part.isupper() else part)
             annotation = get_args(annotation)[1]
             continue
-        section = _section(annotation)
+        section = section_of(annotation)
         field = section.model_fields.get(part.lower()) if section is not None else None
         if field is None:
             return None
