@@ -1,6 +1,7 @@
 """Make the reference pages from their sources, and the README's list of alerts from the rendered rules.
 
-docs/metrics.md comes from the catalogue, docs/settings.md from the settings' model, docs/dialects.md from the captured spans of tests/sources/spans.
+docs/metrics.md comes from the catalogue, docs/settings.md from the settings' model, docs/dialects.md from the captured
+spans of tests/sources/spans.
 
 Run by ``make generate``; tests/docs fails when what is committed is not what this makes.
 """

@@ -32,9 +32,9 @@ on_loop: stop
 
 The same in the environment is `TURNWATCH_BUDGETS__MAX_USD=1.5`,
 `TURNWATCH_TOOLS__OVERRIDES__GET_JOB_STATUS__POLLING=true`, `TURNWATCH_AGENTS__CODER__ITERATION_THRESHOLD=60` and
-`TURNWATCH_ON_LOOP=stop`. A value is YAML, so `TURNWATCH_BUDGETS='{max_usd: 1.5}'` and `TURNWATCH_DETECT__VOLATILE_KEYS='[timestamp, nonce]'` work too; where
-text is wanted it is taken as it stands. The name of a tool or agent that is written all in capitals means the one in small
-letters. An empty variable is not set.
+`TURNWATCH_ON_LOOP=stop`. A value is YAML, so `TURNWATCH_BUDGETS='{max_usd: 1.5}'` and
+`TURNWATCH_DETECT__VOLATILE_KEYS='[timestamp, nonce]'` work too; where text is wanted it is taken as it stands. The
+name of a tool or agent that is written all in capitals means the one in small letters. An empty variable is not set.
 
 An unknown key or variable, or a value of the wrong type, is an error that names the key, the file and the line.
 """
@@ -104,7 +104,7 @@ def _default(field: FieldInfo) -> str:
 
 
 def _first_paragraph(model: type[BaseModel]) -> str:
-    return " ".join(inspect.cleandoc(model.__doc__ or "").split("\n\n")[0].split())
+    return " ".join(inspect.cleandoc(model.__doc__ or "").split("\n\n")[0].split()).replace("``", "`")
 
 
 def _attributes(model: type[BaseModel]) -> dict[str, str]:
@@ -114,5 +114,7 @@ def _attributes(model: type[BaseModel]) -> dict[str, str]:
     for entry in re.split(r"\n(?=    \S)", "\n" + section):
         names, colon, text = entry.strip().partition(": ")
         if colon:
-            found.update(dict.fromkeys((name.strip() for name in names.split(",")), " ".join(text.split())))
+            found.update(
+                dict.fromkeys((name.strip() for name in names.split(",")), " ".join(text.split()).replace("``", "`"))
+            )
     return found
