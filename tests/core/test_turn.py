@@ -320,6 +320,7 @@ def test_a_broken_meter_changes_nothing_for_the_agent(clock: Clock, caplog: pyte
     assert len(caplog.records) == 1
 
 
+@pytest.mark.heavy
 def test_eight_threads_lose_no_count():
     watch = Watch(Settings(detect=Detect(max_identical_calls=2)), Store())
     turn = watch.open_turn("bot")
