@@ -1,7 +1,15 @@
 // Puts on an alert what every alert has: the hold after its cause is gone, and the two links.
 // `dashboard` is a dashboard's uid; the labels in `filledIn` become its variables.
+//
+// An alert about an agent also says what its dearest turn has cost so far: Alertmanager's templates cannot ask.
+local promql = import 'promql.libsonnet';
+
 function(config, alert) {
   local variables = ['var-' + label + '={{ $labels.' + label + ' | urlquery }}' for label in alert.filledIn],
+
+  // printf's %q quotes the agent's name as PromQL reads it. Any other % is doubled.
+  local selected = promql(config).metric('agent_turn_spend_usd_max', ['agent=AGENT']),
+  local dearestTurn = 'max(' + std.strReplace(std.strReplace(selected, '%', '%%'), 'AGENT', '%q') + ')',
 
   alert: alert.alert,
   expr: alert.expr,
@@ -13,5 +21,7 @@ function(config, alert) {
     description: alert.description,
     runbook_url: config.runbookBaseUrl + '/' + alert.alert + '.md',
     dashboard_url: config.dashboardBaseUrl + '/' + alert.dashboard + (if variables == [] then '' else '?' + std.join('&', variables)),
+    [if std.member(alert.filledIn, 'agent') then 'turn_spend']:
+      '{{ with printf `' + dearestTurn + '` $labels.agent | query }}{{ . | first | value | printf "%.2f" }} USD{{ end }}',
   },
 }

@@ -3,6 +3,9 @@
 // Routes and inhibition go to Alertmanager; alert rules go to Prometheus. Merge this into your own file when you have
 // one: the route below `routes`, and the inhibition rules.
 local agentAlerts = 'alertname=~"Agent.+"';
+local title = '{{ template "turnwatch.title" . }}';
+local text = '{{ template "turnwatch.text" . }}';
+local webhook(path) = { url: 'http://127.0.0.1:8080/agents/' + path, send_resolved: true };
 local sameAgent = ['cluster', 'namespace', 'job', 'agent'];
 
 {
@@ -43,15 +46,49 @@ local sameAgent = ['cluster', 'namespace', 'job', 'agent'];
       },
     ],
 
+    // What is written in <angle brackets> or as example.com is yours to fill in. Secrets stand in files of their own.
+    templates: ['turnwatch.tmpl'],
+
     receivers: [
       { name: 'unrouted' },
       {
         name: 'agents-chat',
-        webhook_configs: [{ url: 'http://127.0.0.1:8080/agents/chat', send_resolved: true }],
+        slack_configs: [{
+          api_url_file: '/etc/alertmanager/secrets/slack-webhook-url',
+          channel: '#agents',
+          send_resolved: true,
+          title: title,
+          title_link: '{{ (index .Alerts 0).Annotations.dashboard_url }}',
+          text: text,
+          color: '{{ if eq .Status "firing" }}warning{{ else }}good{{ end }}',
+        }],
+        webhook_configs: [webhook('chat')],
       },
       {
         name: 'agents-page',
-        webhook_configs: [{ url: 'http://127.0.0.1:8080/agents/page', send_resolved: true }],
+        pagerduty_configs: [{
+          routing_key_file: '/etc/alertmanager/secrets/pagerduty-routing-key',
+          send_resolved: true,
+          severity: 'critical',
+          description: title,
+          details: { alerts: text },
+          links: [
+            { href: '{{ (index .Alerts 0).Annotations.runbook_url }}', text: 'Runbook' },
+            { href: '{{ (index .Alerts 0).Annotations.dashboard_url }}', text: 'Dashboard' },
+          ],
+        }],
+        email_configs: [{
+          to: 'on-call@example.com',
+          from: 'alertmanager@example.com',
+          smarthost: 'smtp.example.com:587',
+          auth_username: 'alertmanager@example.com',
+          auth_password_file: '/etc/alertmanager/secrets/smtp-password',
+          send_resolved: true,
+          headers: { Subject: title },
+          text: text,
+          html: '<pre>' + text + '</pre>',
+        }],
+        webhook_configs: [webhook('page')],
       },
     ],
   },

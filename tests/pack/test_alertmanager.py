@@ -1,15 +1,19 @@
 """The Alertmanager example on the real amtool and Alertmanager."""
 
 import datetime
-import shutil
-import socket
+import json
 import subprocess
-import time
+from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 import requests
+import yaml
 
-from turnwatch.pack.render import ALERTMANAGER_FILE
+from turnwatch.demo.loopback import get_json, wait_until
+from turnwatch.demo.process import running
+from turnwatch.demo.programs import find_programs
+from turnwatch.pack.render import ALERTMANAGER_FILE, TEMPLATE_FILE
 
 
 @pytest.fixture(scope="module")
@@ -44,50 +48,102 @@ def test_alerts_of_others_are_left_alone(config):
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
+COMMON = {"alertname": "AgentDuplicateToolCalls", "agent": "support", "tool": "search"}
+TEXTS = {
+    "receiver": "agents-chat",
+    "status": "firing",
+    "alerts": [
+        {
+            "status": "firing",
+            "labels": {**COMMON, "severity": "critical"},
+            "annotations": {
+                "description": "Agent support keeps calling search.",
+                "turn_spend": "0.41 USD",
+                "dashboard_url": "http://grafana/d/turnwatch-loops",
+                "runbook_url": "http://runbooks/AgentDuplicateToolCalls.md",
+            },
+            "startsAt": "2026-01-02T03:04:05Z",
+        },
+        {
+            "status": "resolved",
+            "labels": {"alertname": "AgentMetricsAbsent", "severity": "warning"},
+            "annotations": {"description": "Target a:9464 is down.", "turn_spend": ""},
+            "startsAt": "2026-01-02T03:04:05Z",
+            "endsAt": "2026-01-02T03:14:05Z",
+        },
+    ],
+    "commonLabels": COMMON,
+}
+
+
+def rendered(home, tmp_path, template, data):
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    answer = amtool(
+        "template", "render", f"--template.glob={home / TEMPLATE_FILE}", f"--template.data={path}",
+        f'--template.text={{{{ template "{template}" . }}}}',
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_a_notification_says_agent_tool_times_dollars_and_where_to_look(home, tmp_path):
+    assert rendered(home, tmp_path, "turnwatch.title", TEXTS) == (
+        "[FIRING:1] AgentDuplicateToolCalls | support | search"
+    )
+    assert rendered(home, tmp_path, "turnwatch.text", TEXTS).splitlines() == [
+        "CRITICAL AgentDuplicateToolCalls",
+        "Agent support keeps calling search.",
+        "Dearest turn so far: 0.41 USD.",
+        "Since 03:04:05 UTC.",
+        "Dashboard: http://grafana/d/turnwatch-loops",
+        "Runbook: http://runbooks/AgentDuplicateToolCalls.md",
+        "",
+        "WARNING AgentMetricsAbsent",
+        "Target a:9464 is down.",
+        "Since 03:04:05 UTC, over at 03:14:05 UTC.",
+    ]
+
+
+def test_a_group_of_different_alerts_has_a_title(home, tmp_path):
+    assert rendered(home, tmp_path, "turnwatch.title", TEXTS | {"commonLabels": {}}) == "[FIRING:1] Agent alerts"
+
+
 @pytest.fixture(scope="module")
 def alertmanager(config, tmp_path_factory):
-    """A real Alertmanager with the example; its receivers lead nowhere."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    binary = shutil.which("alertmanager") or "prometheus-alertmanager"
-    process = subprocess.Popen(
-        [
-            binary, f"--config.file={config}", f"--storage.path={tmp_path_factory.mktemp('alertmanager')}",
-            f"--web.listen-address=127.0.0.1:{port}", "--cluster.listen-address=",
-        ],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
-    url = f"http://127.0.0.1:{port}"
-    with process:
-        try:
-            until(lambda: requests.get(f"{url}/-/ready", timeout=2).ok)
-            yield url
-        finally:
-            process.terminate()
+    """A real Alertmanager with the example's routes and inhibition; its receivers lead nowhere."""
+    folder = tmp_path_factory.mktemp("alertmanager")
+    document = yaml.safe_load(Path(config).read_text(encoding="utf-8"))
+    document["receivers"] = [{"name": receiver["name"]} for receiver in document["receivers"]]
+    document["templates"] = []
+    (folder / "alertmanager.yml").write_text(yaml.safe_dump(document), encoding="utf-8")
+
+    def command(address):
+        return [
+            find_programs().alertmanager, "--config.file=alertmanager.yml", "--storage.path=data",
+            f"--web.listen-address={address}", "--cluster.listen-address=",
+        ]  # fmt: skip
+
+    with running("alertmanager", command, folder) as url:
+        yield url
 
 
 def until(condition, patience_seconds=20):
     """Wait until the condition holds."""
-    deadline = time.monotonic() + patience_seconds
-    while time.monotonic() < deadline:
-        try:
-            if condition():
-                return
-        except requests.ConnectionError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError("it did not come true")
+    wait_until(condition, "the alerts to be inhibited", timeout_seconds=patience_seconds)
 
 
 def post(url, *alerts):
     now = datetime.datetime.now(datetime.UTC).isoformat()
     body = [{"labels": labels, "startsAt": now} for labels in alerts]
-    requests.post(f"{url}/api/v2/alerts", json=body, timeout=5).raise_for_status()
+    session = requests.Session()
+    session.trust_env = False  # a proxy is for the world outside
+    session.post(f"{url}/api/v2/alerts", json=body, timeout=5).raise_for_status()
 
 
 def inhibited(url, agent):
-    found = requests.get(f"{url}/api/v2/alerts", params={"filter": f'agent="{agent}"'}, timeout=5).json()
+    agents_alerts = quote(f'agent="{agent}"')
+    found = get_json(f"{url}/api/v2/alerts?filter={agents_alerts}")
     return {
         (alert["labels"]["alertname"], alert["labels"]["severity"], alert["labels"].get("tool", ""))
         for alert in found

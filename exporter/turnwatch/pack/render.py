@@ -20,6 +20,7 @@ GENERATED: Final = (
 )
 RULES_FILE: Final = "alert_rules/turnwatch.rules.yaml"
 ALERTMANAGER_FILE: Final = "alert_rules/alertmanager.example.yaml"
+TEMPLATE_FILE: Final = "alert_rules/turnwatch.tmpl"
 
 
 def render(config: Mapping[str, Any] | None, out: Path) -> list[Path]:
@@ -68,7 +69,7 @@ def pack_files(config: Mapping[str, Any] | None, *, is_own_source: bool = True) 
         MissingExtraError, SettingsError: As for ``render``.
     """
     home = pack_home()
-    as_they_are = sorted((home / "runbooks").glob("*.md"))
+    as_they_are = [home / TEMPLATE_FILE, *sorted((home / "runbooks").glob("*.md"))]
     if config is None and not is_own_source:
         as_they_are += [home / RULES_FILE, home / ALERTMANAGER_FILE, *sorted((home / "dashboards").glob("*.json"))]
         made = {}

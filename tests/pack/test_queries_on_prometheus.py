@@ -1,0 +1,97 @@
+"""Every query of rules, panels and runbooks, run by a real Prometheus over an hour of data."""
+
+import json
+import re
+import time
+from urllib.error import HTTPError
+from urllib.parse import quote
+
+import pytest
+from hour_of_data import HOUR, write_blocks
+
+from turnwatch.demo.loopback import get_json
+from turnwatch.demo.process import running
+from turnwatch.demo.programs import find_programs
+from turnwatch.pack.check_dashboards import panels_of
+from turnwatch.pack.home import pack_home
+
+DASHBOARDS = [json.loads(path.read_text("utf-8")) for path in sorted((pack_home() / "dashboards").glob("*.json"))]
+PANELS = [(dashboard["uid"], panel) for dashboard in DASHBOARDS for panel in panels_of(dashboard)]
+ONE_VALUE = {"job": "bots", "agent": "coder", "tool": "fetch", "model": "own-7b"}
+NEEDS_DAYS = {"Against a week ago"}
+"""Panels that an hour of data leaves empty."""
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory):
+    """Answers a query at the end of the hour, or over it: `ask(expr, over_time)`."""
+    folder = tmp_path_factory.mktemp("prometheus")
+    start = int(time.time()) // HOUR * HOUR - 3 * HOUR
+    write_blocks(folder, start)
+    (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
+
+    def command(address):
+        return [
+            find_programs().prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=.",
+            f"--web.listen-address={address}",
+        ]  # fmt: skip
+
+    with running("prometheus", command, folder) as url:
+
+        def ask(expr, over_time=False):
+            if over_time:
+                path = f"query_range?query={quote(expr)}&start={start + HOUR // 4}&end={start + HOUR}&step=60"
+            else:
+                path = f"query?query={quote(expr)}&time={start + HOUR}"
+            try:
+                return get_json(f"{url}/api/v1/{path}")["data"]["result"]
+            except HTTPError as error:
+                raise AssertionError(f"{error.read().decode()} in {expr}") from None
+
+        yield ask
+
+
+def filled_in(expr, values):
+    for variable, value in {"__rate_interval": "2m", "__interval": "1m", "__range": "45m"}.items():
+        expr = expr.replace(f"${variable}", value)
+    return re.sub(r"\$(\w+)", lambda found: values.get(found[1], ".+"), expr)
+
+
+@pytest.mark.parametrize("values", [{}, ONE_VALUE], ids=["all", "one value"])
+@pytest.mark.parametrize(
+    ("uid", "panel"), PANELS, ids=lambda value: value if isinstance(value, str) else value["title"]
+)
+def test_a_panel_shows_something_and_only_what_its_legend_names(prometheus, uid, panel, values):
+    for target in panel["targets"]:
+        result = prometheus(filled_in(target["expr"], values), over_time=target["range"])
+        if panel["title"] in NEEDS_DAYS:
+            assert result == []
+            continue
+        assert result, f"nothing for {target['expr']}"
+        assert len(result) <= 60
+        named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+        if panel["type"] not in {"table", "state-timeline"}:
+            for series in result:
+                assert named == series["metric"].keys(), target["expr"]
+
+
+def test_every_rule_is_a_query_that_keeps_its_labels(prometheus, alerts):
+    for rule in alerts:
+        for series in prometheus(rule["expr"]):
+            for label in re.findall(r"\$labels\.(\w+)", json.dumps(rule["annotations"])):
+                assert label in series["metric"], f"{rule['alert']} has no label {label}"
+
+
+def test_every_query_of_a_runbook_is_answered(prometheus, home):
+    for path in (home / "runbooks").glob("*.md"):
+        for query in re.findall(r"```promql\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
+            prometheus(query.strip())
+
+
+def test_every_value_of_a_variable_is_found(prometheus):
+    for dashboard in DASHBOARDS:
+        for variable in dashboard["templating"]["list"]:
+            if variable["type"] == "query":
+                series, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["definition"]).groups()
+                found = {row["metric"][label] for row in prometheus(filled_in(series, {}))}
+                assert ONE_VALUE[label] in found, f"{dashboard['uid']} {label}"
