@@ -14,8 +14,8 @@ from turnwatch.service.elements import check_elements
 from turnwatch.service.refusal import MALFORMED, Refusal
 from turnwatch.service.signals import REQUESTS, Form, Signal
 from turnwatch.settings import Service
-from turnwatch.sources.spans.otlp import spans_of_json, spans_of_request
-from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.otlp import spans_of_json, spans_to_feed
+from turnwatch.sources.spans.span import PassingSpan, SpanData
 
 _NAMES: Final = {
     "traces": ("resourceSpans", "scopeSpans", "spans"),
@@ -37,7 +37,7 @@ class Decoded:
     """
 
     items: int = 0
-    spans: list[SpanData] = field(default_factory=list)
+    spans: list[SpanData | PassingSpan] = field(default_factory=list)
     rejected: int = 0
     why: str = ""
 
@@ -56,7 +56,7 @@ def decode(body: bytes, signal: Signal, form: Form, encoding: str, limits: Servi
         message = _json(body, signal) if form == "json" else REQUESTS[signal].FromString(body)
         decoded = Decoded(items=_items(message, signal, form))
         if signal == "traces":
-            _take_spans(decoded, spans_of_json(message) if form == "json" else spans_of_request(message), limits)
+            _take_spans(decoded, spans_of_json(message) if form == "json" else spans_to_feed(message), limits)
         return decoded
     except DecodeError:
         raise Refusal(MALFORMED, f"the body is no valid OTLP {form}") from None
@@ -82,10 +82,15 @@ def _items(message: Any, signal: Signal, form: Form) -> int:
     return sum(len(scope.spans) for one in message.resource_spans for scope in one.scope_spans)
 
 
-def _take_spans(decoded: Decoded, spans: Iterable[SpanData], limits: Service) -> None:
+def _take_spans(decoded: Decoded, spans: Iterable[SpanData | PassingSpan], limits: Service) -> None:
     crowded = 0
     for span in spans:
-        if len(span.attributes) > limits.max_attributes:
+        if type(span) is PassingSpan:
+            if span.attribute_count > limits.max_attributes:
+                crowded += 1
+            elif span.has_ids:
+                decoded.spans.append(span)
+        elif len(span.attributes) > limits.max_attributes:
             crowded += 1
         elif 0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128:
             decoded.spans.append(span)

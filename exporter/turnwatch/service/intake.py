@@ -16,7 +16,7 @@ from turnwatch.core.watch import Watch
 from turnwatch.service.decode import Decoded, decode
 from turnwatch.service.refusal import BUSY, FAULT, Refusal
 from turnwatch.service.signals import Form, Signal
-from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.span import PassingSpan, SpanData
 
 _STALLED_SECONDS: Final = 60.0
 
@@ -26,7 +26,7 @@ logger = logging.getLogger("turnwatch.service")
 class Feed(Protocol):
     """What puts turns together."""
 
-    def feed(self, spans: Iterable[SpanData], now: float) -> None:
+    def feed(self, spans: Iterable[SpanData | PassingSpan], now: float) -> None:
         """Take ended spans in."""
 
     def tick(self, now: float) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans import otlp, sdk_json
@@ -155,7 +156,7 @@ def batches(case, way):
         return
     for file in case.files(way):
         if way == "otlp-protobuf":
-            yield otlp.spans_of_body(file.read_bytes())
+            yield list(otlp.spans_to_feed(ExportTraceServiceRequest.FromString(file.read_bytes())))
         else:
             yield list(otlp.spans_of_json(orjson.loads(file.read_bytes())))
 

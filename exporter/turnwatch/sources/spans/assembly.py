@@ -36,7 +36,7 @@ from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.recording import merged
 from turnwatch.sources.spans.roles import is_of_interest, role_of
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
-from turnwatch.sources.spans.span import SERVER, SpanData
+from turnwatch.sources.spans.span import SERVER, PassingSpan, SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.turns import Turns
 from turnwatch.sources.spans.usage import usage_of_agent
@@ -94,19 +94,28 @@ class Assembler:
 
     # In
 
-    def feed(self, spans: Iterable[SpanData], now: float) -> None:
+    def feed(self, spans: Iterable[SpanData | PassingSpan], now: float) -> None:
         """Take ended spans in. A span that cannot be read is counted and left out; nothing is raised.
 
         Args:
             spans: In the order in which they came.
             now: Seconds of the caller's clock; never goes back.
         """
+        is_awaited = self._places.is_awaited
+        passing = 0
         for span in spans:
             try:
-                self._take(span, now)
+                if type(span) is SpanData:
+                    self._take(span, now)
+                elif is_awaited(span.span_id):
+                    self._pass_through(span.decoded(), None, now)
+                else:
+                    passing += 1
             except Exception:
                 self._count("unreadable")
                 self._watch.internal_error("reading a span")
+        if passing:
+            self._count("unrelated", passing)
         self.tick(now)
 
     def _take(self, span: SpanData, now: float) -> None:
@@ -447,8 +456,8 @@ class Assembler:
 
     # Its own counts
 
-    def _count(self, outcome: str) -> None:
-        self._spans[outcome] = self._spans.get(outcome, 0) + 1
+    def _count(self, outcome: str, number: int = 1) -> None:
+        self._spans[outcome] = self._spans.get(outcome, 0) + number
 
     def report(self, unrelated: int = 0) -> None:
         """Write the counts of spans read to the meter.

@@ -85,6 +85,7 @@ class Conventions:
     usage: dict[str, tuple[str, ...]]
     redacted_anywhere: tuple[str, ...]
     redacted_whole: frozenset[str]
+    unrelated_scopes: tuple[str, ...]
 
     @property
     def markers(self) -> frozenset[str]:
@@ -119,6 +120,7 @@ def _conventions(data: dict[str, Any]) -> Conventions:
         usage=lists("usage"),
         redacted_anywhere=tuple(data["redacted"]["anywhere"]),
         redacted_whole=frozenset(data["redacted"]["whole"]),
+        unrelated_scopes=tuple(data["unrelated"]["scopes"]),
     )
 
 
@@ -170,6 +172,8 @@ _BY_SCOPE: Final[dict[str, Dialect]] = {
 _BY_SCOPE_START: Final = tuple(
     (scope[:-1], dialect) for dialect in DIALECTS for scope in dialect.scopes if scope.endswith("*")
 )
+_UNRELATED: Final = frozenset(scope for scope in CONVENTIONS.unrelated_scopes if not scope.endswith("*"))
+_UNRELATED_STARTS: Final = tuple(scope[:-1] for scope in CONVENTIONS.unrelated_scopes if scope.endswith("*"))
 # Spans of instrumentations that nobody declared still follow some convention.
 _BY_CONVENTION: Final = tuple(
     (attribute, Dialect(name=name))
@@ -192,6 +196,12 @@ def dialect_of_scope(scope: str) -> Dialect | None:
         if scope.startswith(start):
             return candidate
     return None
+
+
+@functools.lru_cache(maxsize=4096)
+def is_unrelated_scope(scope: str) -> bool:
+    """Whether nothing that this scope writes is of interest."""
+    return scope in _UNRELATED or scope.startswith(_UNRELATED_STARTS)
 
 
 def dialect_of(span: SpanData) -> Dialect:

@@ -7,7 +7,9 @@ import binascii
 from collections.abc import Iterator
 from typing import Any, Final
 
-from turnwatch.sources.spans.span import SpanData, SpanEvent
+from turnwatch.sources.spans.dialect import dialect_of_scope, is_unrelated_scope
+from turnwatch.sources.spans.roles import MARKERS, NAMES
+from turnwatch.sources.spans.span import PassingSpan, SpanData, SpanEvent
 
 # Attribute values may be nested; deeper than this they are cut.
 _MAX_DEPTH: Final = 32
@@ -20,7 +22,7 @@ _SPAN_ID_BYTES: Final = 8
 
 
 def spans_of_request(request: Any) -> Iterator[SpanData]:
-    """The spans of an ExportTraceServiceRequest, or of anything with ``resource_spans``."""
+    """The spans of an ExportTraceServiceRequest, or of anything with ``resource_spans``, wholly decoded."""
     for resource_spans in request.resource_spans:
         resource = _attributes(resource_spans.resource.attributes)
         for scope_spans in resource_spans.scope_spans:
@@ -29,6 +31,29 @@ def spans_of_request(request: Any) -> Iterator[SpanData]:
                 # Bodies of logs parse as traces without ids, and a span without ids is nobody's.
                 if len(span.trace_id) == _TRACE_ID_BYTES and len(span.span_id) == _SPAN_ID_BYTES:
                     yield _span(span, scope, resource)
+
+
+def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpan]:
+    """The spans of an ExportTraceServiceRequest; those that cannot play a part are not decoded.
+
+    Most spans of a service are of no interest here, and decoding them would cost more than all the rest.
+    """
+    for resource_spans in request.resource_spans:
+        resource: dict[str, Any] | None = None
+        for scope_spans in resource_spans.scope_spans:
+            scope = scope_spans.scope.name
+            if is_unrelated_scope(scope):
+                for span in scope_spans.spans:
+                    yield PassingSpan(int.from_bytes(span.span_id, "big"), span, _bare)
+                continue
+            is_known = dialect_of_scope(scope) is not None
+            for span in scope_spans.spans:
+                if is_known or span.name in NAMES or not MARKERS.isdisjoint([pair.key for pair in span.attributes]):
+                    if resource is None:
+                        resource = _attributes(resource_spans.resource.attributes)
+                    yield _span(span, scope, resource)
+                else:
+                    yield PassingSpan(int.from_bytes(span.span_id, "big"), span, _bare)
 
 
 def spans_of_body(body: bytes) -> list[SpanData]:
@@ -60,14 +85,30 @@ def _span(span: Any, scope: str, resource: dict[str, Any]) -> SpanData:
     )
 
 
+def _bare(span: Any) -> SpanData:
+    """A span that plays no part but as somebody's parent: its attributes are not worth decoding."""
+    parent = span.parent_span_id
+    return SpanData(
+        int.from_bytes(span.trace_id, "big"),
+        int.from_bytes(span.span_id, "big"),
+        int.from_bytes(parent, "big") if parent else 0,
+        span.name,
+        start_ns=span.start_time_unix_nano,
+        end_ns=span.end_time_unix_nano,
+        failed=span.status.code == _ERROR,
+    )
+
+
 def _attributes(pairs: Any) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for pair in pairs:
         value = pair.value
+        text = value.string_value  # most are texts, and asking which kind a value is costs more than reading one
+        if text:
+            attributes[pair.key] = text
+            continue
         kind = value.WhichOneof("value")
-        if kind == "string_value":
-            attributes[pair.key] = value.string_value
-        elif kind is not None:
+        if kind is not None:
             attributes[pair.key] = _value(value, kind, _MAX_DEPTH)
     return attributes
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect, Role, dialect_of_scope
+from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect, Role, dialect_of_scope, is_unrelated_scope
 from turnwatch.sources.spans.span import SpanData
 
-_MARKERS = CONVENTIONS.markers
-_NAMES = CONVENTIONS.names
+# A span of no known scope is of interest when it has one of these attributes or names.
+MARKERS: Final = CONVENTIONS.markers
+NAMES: Final = CONVENTIONS.names
 _ROLES = CONVENTIONS.roles
 
 
 def is_of_interest(scope: str, name: str, attributes: Mapping[str, Any]) -> bool:
     """Whether a span can play a part at all. Cheap: most spans that pass through are somebody else's."""
-    return dialect_of_scope(scope) is not None or name in _NAMES or not _MARKERS.isdisjoint(attributes)
+    if is_unrelated_scope(scope):
+        return False
+    return dialect_of_scope(scope) is not None or name in NAMES or not MARKERS.isdisjoint(attributes)
 
 
 def role_of(span: SpanData, dialect: Dialect) -> Role:
@@ -39,7 +42,7 @@ def role_of(span: SpanData, dialect: Dialect) -> Role:
                 role = patterns.role_of(str(value))
             if role is not None:
                 return role
-    return _NAMES.get(span.name, "step")
+    return NAMES.get(span.name, "step")
 
 
 def says_its_role(span: SpanData, dialect: Dialect) -> bool:
@@ -47,4 +50,4 @@ def says_its_role(span: SpanData, dialect: Dialect) -> bool:
     if dialect.names is not None and dialect.names.role_of(span.name) is not None:
         return True
     attributes = span.attributes
-    return span.name in _NAMES or any(attribute in attributes for attribute, _ in _ROLES)
+    return span.name in NAMES or any(attribute in attributes for attribute, _ in _ROLES)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 SERVER: Final = 2
+_TRACE_ID_BYTES: Final = 16
 CLIENT: Final = 3
 
 NO_EVENTS: Final[tuple[SpanEvent, ...]] = ()
@@ -86,3 +87,34 @@ class SpanData:
         self.end_ns = end_ns
         self.failed = failed
         self.status_text = status_text
+
+
+@final
+class PassingSpan:
+    """A span that plays no part itself, not decoded but for its id: calls may hang under it.
+
+    Attributes:
+        span_id: As in SpanData.
+    """
+
+    __slots__ = ("_decode", "_message", "span_id")
+
+    def __init__(self, span_id: int, message: Any, decode: Callable[[Any], SpanData]) -> None:
+        self.span_id = span_id
+        self._message = message
+        self._decode = decode
+
+    @property
+    def attribute_count(self) -> int:
+        """How many attributes it has."""
+        return len(self._message.attributes)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether it has a valid trace and span id."""
+        trace_id = self._message.trace_id
+        return self.span_id > 0 and len(trace_id) == _TRACE_ID_BYTES and any(trace_id)
+
+    def decoded(self) -> SpanData:
+        """The span, as far as it matters for spans below it."""
+        return self._decode(self._message)
