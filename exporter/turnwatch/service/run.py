@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import ipaddress
 import logging
 import signal
@@ -84,6 +85,9 @@ def run_service(
     """
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
+    # Modules and what they hold stay for ever: the collector need not look at them again and again.
+    gc.collect()
+    gc.freeze()
     try:
         asyncio.run(_Service(watch, registry, places).run(on_started))
     finally:
