@@ -306,6 +306,26 @@ def test_a_pace_is_as_good_as_a_hint():
     assert stuck_at(polls([2.0] * 8)) == 4
 
 
+def test_other_work_is_not_patience():
+    calls, at = [], 0.0
+    for number in range(5):
+        for step in range(2**number):
+            at += 1.0
+            calls.append(call("tick", {"part": f"{number} {step}"}, "noted", started=at, ended=at))
+        at += 1.0
+        calls.append(call("get_job", {"id": 1}, "running", started=at, ended=at))
+    assert stuck_at(calls) is not None
+
+
+def test_sleeping_between_polls_is_patience():
+    calls, at = [], 0.0
+    for _ in range(9):
+        calls.append(call("get_job", {"id": 1}, "running", started=at, ended=at))
+        calls.append(call("bash", {"command": "sleep 45"}, "", started=at, ended=at + 45.0))
+        at += 45.0
+    assert verdicts(calls) == []
+
+
 def test_a_poll_that_sleeps_in_its_own_command_is_one():
     calls = [call("bash", {"command": "sleep 5; cat log"}, "building") for _ in range(9)]
     assert verdicts(calls) == []

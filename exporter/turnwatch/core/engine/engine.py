@@ -64,6 +64,7 @@ class Engine:
     """
 
     __slots__ = (
+        "_acts",
         "_asking_around",
         "_blind",
         "_deep",
@@ -115,6 +116,7 @@ class Engine:
         self._epoch = 0
         self._novel = 0
         self._worked = 0
+        self._acts = 0
         self._round = 0
         self._round_id: int | None = None
         self._root_agent: str | None = None
@@ -234,6 +236,7 @@ class Engine:
 
     def _failed(self, call: ToolCall, question: Question, error: Evidence, findings: list[Finding | None]) -> None:
         t, tool, number = self._t, call.tool, self.calls
+        self._acts += 1
         answer = self._answer(call, question, error)
         question.fail(number, self._round, self._worked)
         question.fail_alike(error, number)
@@ -261,7 +264,8 @@ class Engine:
         t = self._t
         self._worked += 1
         first = question.calls == 1
-        waits = not first and is_polling(call)
+        waits = is_polling(call)
+        self._acts += not waits
         if self.last.repeat_result == "changed" and not waits:
             question.change_digits(result.digitless, self.calls)
             findings.append(repeating.weak(call.tool, question, t))
@@ -274,7 +278,10 @@ class Engine:
         seen_before = self._results.see(result.exact)
         news = not seen_before and not empty
         if first:
-            question.answer_first(result.exact, self.calls, self._round, self._novel, polling.answered_at(call))
+            if news:
+                self._news()
+            at = polling.answered_at(call)
+            question.answer_first(result.exact, self.calls, self._round, self._novel, at, self._acts)
             known = False
         else:
             question.futile = 0
@@ -284,8 +291,10 @@ class Engine:
                 self.last.repeat_result = "same"  # by all but durations, dates and the like
             known = len(answer.numbers) > 1
             news = news and not known
-        if news:
-            self._news()
+            if news:
+                self._news()
+            if not known:
+                answer.novel_at_first = self._novel
         if not changes:
             findings.append(
                 self._asking_around.observe(call, result, empty, known, self.calls, self._round, self._novel)
@@ -335,7 +344,7 @@ class Engine:
     def _answer(self, call: ToolCall, question: Question, result: Evidence, waits: bool = False) -> Answer:
         answer = question.answer(result, self.calls, self._round, self._novel)
         again = answer.numbers[-1] != self.calls and answer.again(self.calls, self._round)
-        polling.note_pace(call, answer, waits, again, self._t)
+        polling.note_pace(call, answer, waits, again, self._acts, self._t)
         return answer
 
     def _stands_still(self, novel_at_first: int, rounds: int, news_per_round: float) -> bool:

@@ -23,12 +23,14 @@ class Answer:
         last_round, previous_round: When it was last seen, and the time before.
         novel_at_first: How much news there had been when it was first seen.
         nearly: Whether some of its results were only nearly the same (by simhash).
-        asked_at, wait: When the agent last had its answer, and how long it then waited before asking again.
+        asked_at, acts: When the agent last had its answer, and how many acts of the turn there had been.
+        wait: How long it then waited before asking again; None when it did other work, or times are not known.
         paced: Whether it has waited longer each time, as polling does.
         busy: Rounds that came sooner than polling should.
     """
 
     __slots__ = (
+        "acts",
         "asked_at",
         "busy",
         "last_round",
@@ -51,6 +53,7 @@ class Answer:
         self.nearly = False
         self.simhash: int | None = None
         self.asked_at: float | None = None
+        self.acts = 0
         self.wait: float | None = None
         self.paced = True
         self.busy = 1
@@ -111,7 +114,7 @@ class Question:
         self.in_round = 1
         self.round_numbers: tuple[int, ...] | list[int] = (number,)
         self.exact: Digest | None = None
-        self.first: tuple[Digest, int, int, int, float | None] | None = None
+        self.first: tuple[Digest, int, int, int, float | None, int] | None = None
         self.answers: dict[Digest, Answer] | None = None
         self.latest: Answer | None = None
         self.failures = 0
@@ -139,10 +142,10 @@ class Question:
         self.failures = 0
         self.weak = 0
 
-    def answer_first(self, exact: Digest, number: int, round_: int, novel: int, at: float | None) -> None:
+    def answer_first(self, exact: Digest, number: int, round_: int, novel: int, at: float | None, acts: int) -> None:
         """Note its first answer in this epoch, as cheaply as can be."""
         self.exact = exact
-        self.first = (exact, number, round_, novel, at)
+        self.first = (exact, number, round_, novel, at, acts)
 
     def answer(self, result: Evidence, number: int, round_: int, novel: int) -> Answer:
         """The answer that this result is: one that was there before, or a new one."""
@@ -150,9 +153,10 @@ class Question:
         if answers is None:
             answers = self.answers = {}
             if self.first is not None:
-                exact, first_number, first_round, first_novel, at = self.first
+                exact, first_number, first_round, first_novel, at, acts = self.first
                 self.latest = answers[exact] = Answer(first_number, first_round, first_novel)
                 self.latest.asked_at = at
+                self.latest.acts = acts
         found = answers.get(result.exact)
         if found is None and self.exact is None:
             # What costs time (is the difference one that matters?) waits until the call is made again.

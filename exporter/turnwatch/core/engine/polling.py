@@ -13,29 +13,34 @@ def answered_at(call: ToolCall) -> float | None:
     return call.ended if call.ended is not None else call.started
 
 
-def note_pace(call: ToolCall, answer: Answer, polling: bool, new_round: bool, t: Thresholds) -> None:
+def note_pace(call: ToolCall, answer: Answer, polling: bool, new_round: bool, acts: int, t: Thresholds) -> None:
     """Note when this call was made, and whether it waited as polling does: longer than before, or long.
 
     A declared poll may do its waiting inside the call, so its pace is from start to start. Other calls are
-    paced by what the agent itself waits: a slow tool is not patience.
+    paced by what the agent itself waits: a slow tool is not patience, and neither is other work.
+
+    Args:
+        call: The call.
+        answer: Its answer.
+        polling: Whether it is meant to be asked again, or sleeps.
+        new_round: Whether it is a repeat in a new round.
+        acts: Calls of the turn so far that were neither polls nor sleep, this one included.
+        t: The thresholds.
     """
     start = call.started if call.started is not None else call.ended
     before, answer.asked_at = answer.asked_at, start if polling else answered_at(call)
+    worked, answer.acts = acts - answer.acts - (not polling), acts
     if not new_round:
         return
-    if start is None or before is None:
-        answer.busy += 1
-        answer.paced = False
-        return
-    wait = max(0.0, start - before)
+    wait = None if start is None or before is None or (worked and not polling) else max(0.0, start - before)
     shorter, answer.wait = answer.wait, wait
-    if wait >= t.poll_patient_seconds:
-        return
-    grown = wait >= t.poll_shortest_seconds and (shorter is None or wait >= shorter * t.poll_growth)
-    if not grown or shorter is None:
+    if wait is None:
         answer.busy += 1
-    if not grown:
         answer.paced = False
+    elif wait < t.poll_patient_seconds:
+        grown = wait >= t.poll_shortest_seconds and (shorter is None or wait >= shorter * t.poll_growth)
+        answer.busy += not grown or shorter is None
+        answer.paced = answer.paced and grown
 
 
 def polled(tool: str, answer: Answer, t: Thresholds) -> Finding | None:

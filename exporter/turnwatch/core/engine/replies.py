@@ -39,7 +39,7 @@ def replied_alike(memory: Memory, epoch: int, text: Evidence, agent: str, number
     """In how many turns this agent has given this reply, neither a user nor news having come between."""
     question = memory.question(hash((agent, _REPLY)), epoch, number, turn)
     if question.calls == 1:
-        question.answer_first(text.exact, number, turn, novel, None)
+        question.answer_first(text.exact, number, turn, novel, None, 0)
         return 1
     answer = question.answer(text, number, turn, novel)
     if answer.numbers[-1] != number or answer.last_round != turn:

@@ -1,0 +1,108 @@
+"""Conversations: what a user asks again is no loop, what agents pass to and fro is one."""
+
+from turnwatch.core.engine import Engine
+from turnwatch.core.events import ModelCall, ToolCall
+from turnwatch.core.evidence import Evidence
+from turnwatch.core.turn import TurnState
+from turnwatch.core.watch import Watch
+
+
+def speak(watch, agent, *, tool=None, args=None, result="done", text=None, parent=None):
+    """One turn of one agent: a call, or a reply."""
+    turn = TurnState(agent, conversation_id="c", watch=watch, parent=parent)
+    turn.begin_model()
+    turn.end_model(ModelCall("m", text=None if text is None else Evidence.of(text)))
+    if tool is not None:
+        call = ToolCall(tool, args or {}, result=Evidence.of(result))
+        turn.begin_call(call)
+        turn.end_call(call)
+    turn.end()
+    return turn
+
+
+def severities(turns):
+    return [verdict.severity for turn in turns for verdict in turn.verdicts]
+
+
+def test_two_agents_that_ask_each_other_for_clarification_are_one_loop():
+    watch = Watch()
+    turns = []
+    for number in range(8):
+        me, other = ("planner", "coder") if number % 2 == 0 else ("coder", "planner")
+        turns.append(speak(watch, me, tool=f"ask_{other}", args={"question": "could you clarify?"}, result="sent"))
+    stuck = [number for number, turn in enumerate(turns) if turn.verdict and turn.verdict.severity == "stuck"]
+    assert stuck[0] == 5
+    assert "conversation" in turns[5].verdict.reason
+
+
+def test_two_agents_that_only_talk_are_one_loop():
+    watch = Watch()
+    turns = [
+        speak(watch, "planner" if number % 2 == 0 else "coder", text=f"Which one? Ask {number % 2}.")
+        for number in range(8)
+    ]
+    found = [verdict for turn in turns for verdict in turn.verdicts]
+    assert next((verdict.kind, verdict.severity) for verdict in found) == ("monologue", "stuck")
+
+
+def test_a_user_who_asks_the_same_again_makes_no_loop():
+    watch = Watch()
+    turns = [speak(watch, "support", tool="get_order", args={"id": 7}, result="on its way") for _ in range(9)]
+    assert severities(turns) == []
+
+
+def test_a_user_who_asks_the_same_of_two_agents_by_turns_and_gets_news_makes_no_loop():
+    watch = Watch()
+    turns = []
+    for number in range(10):
+        agent = "sales" if number % 2 else "support"
+        turns.append(speak(watch, agent, tool="get_order", args={"id": 7}, result=f"step {'abcdefghij'[number]} done"))
+    assert severities(turns) == []
+
+
+def test_workers_that_begin_alike_and_find_something_are_no_loop():
+    watch = Watch()
+    boss = TurnState("boss", conversation_id="c", watch=watch)
+    turns = []
+    for number in range(8):
+        worker = TurnState("worker", watch=watch, parent=boss)
+        for tool, args, result in [
+            ("get_config", {}, "the settings"),
+            ("read_file", {"n": number}, f"part {'abcdefgh'[number]}"),
+        ]:
+            call = ToolCall(tool, args, result=Evidence.of(result))
+            worker.begin_call(call)
+            worker.end_call(call)
+        worker.end_model(ModelCall("m", text=Evidence.of("Done.")))
+        worker.end()
+        turns.append(worker)
+    assert severities(turns) == []
+
+
+def test_a_user_turn_in_between_starts_the_count_again():
+    watch = Watch()
+    turns = []
+    for agent in ("a", "b", "a", "b", "b", "a", "b", "a"):
+        turns.append(speak(watch, agent, tool=f"ask_{agent}", result="sent"))
+    assert severities(turns) == []
+
+
+def test_conversations_do_not_mix():
+    watch = Watch()
+    verdicts = []
+    for number in range(12):
+        turn = TurnState("ab"[number % 2], conversation_id=str(number % 6), watch=watch)
+        call = ToolCall("ask", {}, result=Evidence.of("sent"))
+        turn.begin_call(call)
+        verdicts.append(turn.end_call(call))
+        turn.end()
+    assert verdicts == [None] * 12
+
+
+def test_a_conversation_counts_turns_not_calls():
+    engine = Engine(scope="conversation")
+    found = []
+    for number in range(3):
+        engine.begin_turn(f"agent {number}")
+        found += [engine.observe(ToolCall("look", {}, result=Evidence.of("same"))) for _ in range(10)]
+    assert [verdict.severity for verdict in found if verdict] == ["warn"]
