@@ -1,0 +1,202 @@
+"""The OpenAI Agents SDK: hooks for ``Runner.run``, and a stop as one of the SDK's own exceptions."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from typing import Any, Final, Unpack
+
+from turnwatch.core.default import default_watch
+from turnwatch.core.events import MISSING, ModelCall
+from turnwatch.core.guard import Guarding
+from turnwatch.core.watch import Watch
+from turnwatch.errors import MissingExtraError, TurnStopped
+from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.sources.calls_in_progress import ToolCallInProgress
+
+try:
+    from agents import AgentsException, RunHooks
+    from agents.models import get_default_model
+    from agents.tracing import get_current_trace
+except ImportError:
+    raise MissingExtraError("turnwatch.guards.frameworks.openai_agents", "openai-agents") from None
+
+
+SILENT_SECONDS: Final = 600.0
+MAX_RUNS: Final = 1_000
+
+
+class _Run:
+    """One run of the runner: its turn and what is under way."""
+
+    def __init__(self, turn: ReportedTurn, usage: object) -> None:
+        self.turn = turn
+        self.usage = usage
+        self.models: dict[int, ModelCall] = {}  # by agent: two never wait for a model at once
+        self.tools: dict[str, ToolCallInProgress] = {}
+
+
+class TurnHooks(RunHooks[Any]):
+    """Watches and guards each run as one turn, whatever agents it is handed to.
+
+    ::
+
+        result = await Runner.run(agent, question, hooks=TurnHooks(on_loop="nudge", limits=Limits(max_usd=1.0)))
+
+    A stop is raised out of ``Runner.run``, or out of ``stream_events``, as an ``AgentsException`` that is a
+    ``TurnStopped`` as well; the SDK puts what the run had produced in its ``run_data``. A nudge is the last item of
+    the model's next request, and of nothing that is kept.
+
+    The SDK tells no hook that a run has failed, except for a stop of ours. Such a turn is closed by a later run,
+    when it has been silent for ten minutes. Within ``with turnwatch.turn(...)`` it ends with the block.
+
+    Args:
+        agent: The agent's name; that of the run's first agent when left out.
+        conversation_id: Its conversation; the trace's ``group_id`` when left out.
+        watch: Where it counts; the process's own watch when left out.
+        **guarding: What stops the turn; see ``turnwatch.turn``.
+    """
+
+    def __init__(
+        self,
+        agent: str = "",
+        conversation_id: str | None = None,
+        *,
+        watch: Watch | None = None,
+        **guarding: Unpack[Guarding],
+    ) -> None:
+        self._agent = agent
+        self._conversation_id = conversation_id
+        self._watch = watch
+        self._guarding = guarding
+        self._runs: dict[int, _Run] = {}  # by the identity of the usage that all contexts of a run share
+        self._lock = threading.Lock()
+
+    def _run(self, context: Any, agent: Any) -> _Run:
+        """The run that this context belongs to. Contexts of tools are others, but share the run's usage."""
+        usage = context.usage
+        run = self._runs.get(id(usage))
+        if run is None or (run.turn.is_own and run.turn.state.ended):
+            run = _Run(self._open(agent), usage)
+            for silent in self._silent():
+                silent.turn.close("error")
+            with self._lock:
+                self._runs[id(usage)] = run
+        return run
+
+    def _silent(self) -> list[_Run]:
+        """The runs of which nothing more is to be expected, taken off the list."""
+        watch = self._watch or default_watch()
+        before = watch.clock() - SILENT_SECONDS
+        with self._lock:
+            silent = [key for key, run in self._runs.items() if run.turn.state.last_active < before]
+            silent += list(self._runs)[: max(0, len(self._runs) - len(silent) - MAX_RUNS)]
+            return [run for key in silent if (run := self._runs.pop(key, None)) is not None]
+
+    def _forget(self, run: _Run) -> None:
+        with self._lock:
+            self._runs.pop(id(run.usage), None)
+
+    def _open(self, agent: Any) -> ReportedTurn:
+        conversation = self._conversation_id
+        if conversation is None:
+            trace = get_current_trace()
+            conversation = getattr(trace, "group_id", None)
+        return ReportedTurn(
+            self._agent or str(getattr(agent, "name", "")), conversation, watch=self._watch, **self._guarding
+        )
+
+    async def on_agent_start(self, context: Any, agent: Any) -> None:
+        """An agent takes over; the first one opens the turn."""
+        self._run(context, agent)
+
+    async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
+        """An agent has given the final answer."""
+        run = self._run(context, agent)
+        if run.turn.is_own:
+            run.turn.turn.answer = output
+        run.turn.close()
+        self._forget(run)
+
+    async def on_llm_start(self, context: Any, agent: Any, system_prompt: str | None, input_items: list[Any]) -> None:
+        """A model is about to be asked."""
+        run = self._run(context, agent)
+        try:
+            run.models[id(agent)] = run.turn.begin_model(_model_name(agent))
+        except TurnStopped as stopped:
+            raise self._stopped(run, stopped) from None
+        nudge = run.turn.take_nudge()
+        if nudge is not None and isinstance(input_items, list):
+            input_items.append({"role": "system", "content": nudge})
+
+    async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+        """The model has replied."""
+        run = self._run(context, agent)
+        call = run.models.pop(id(agent), None)
+        if call is not None:
+            run.turn.end_model(call, response.usage, text=_words(response, self._watch))
+
+    async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
+        """A tool is about to run."""
+        run = self._run(context, agent)
+        call_id = getattr(context, "tool_call_id", None)
+        try:
+            run.tools[call_id or tool.name] = run.turn.begin_tool(
+                getattr(context, "tool_name", None) or tool.name,
+                getattr(context, "tool_arguments", MISSING),
+                call_id=call_id,
+            )
+        except TurnStopped as stopped:
+            raise self._stopped(run, stopped) from None
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: object) -> None:
+        """The tool has returned. What it raised is not told: such a call counts as an error when the turn ends."""
+        run = self._run(context, agent)
+        running = run.tools.pop(getattr(context, "tool_call_id", None) or tool.name, None)
+        if running is None:
+            return
+        try:
+            running.returned(result)
+        except TurnStopped as stopped:
+            raise self._stopped(run, stopped) from None
+
+    def _stopped(self, run: _Run, stopped: TurnStopped) -> TurnStopped:
+        run.turn.close(error=stopped)
+        self._forget(run)
+        return as_agents_exception(stopped)
+
+
+def as_agents_exception(stopped: TurnStopped) -> TurnStopped:
+    """The same stop as an exception that the SDK lets pass, and adds its ``run_data`` to."""
+    made = _both(type(stopped))(  # type: ignore[arg-type]
+        str(stopped), stop_reason=stopped.stop_reason, partial=stopped.partial, details=stopped.details
+    )
+    made.run_data = None  # type: ignore[attr-defined]
+    return made
+
+
+@functools.cache
+def _both(kind: type[TurnStopped]) -> type[TurnStopped]:
+    return type(kind.__name__, (kind, AgentsException), {"__module__": __name__})
+
+
+def _model_name(agent: Any) -> str:
+    model = getattr(agent, "model", None)
+    if model is None:
+        return str(get_default_model())
+    name = model if isinstance(model, str) else getattr(model, "model", "")
+    return str(name).rpartition("/")[2]
+
+
+def _words(response: Any, watch: Watch | None) -> str | None:
+    """What the model said, where it asked for nothing."""
+    try:
+        kinds = {getattr(item, "type", "") for item in response.output}
+        if not kinds <= {"message", "reasoning"}:
+            return None
+        return "".join(
+            getattr(part, "text", "") for item in response.output for part in getattr(item, "content", None) or ()
+        )
+    except Exception:
+        (watch or default_watch()).internal_error("a model's reply")
+        return None
