@@ -6,7 +6,7 @@ Run it, then look at http://127.0.0.1:9464/metrics.
 import turnwatch as tw
 
 
-def search_orders(customer_id: str) -> list[str]:
+def search_orders(customer_id: str) -> list[str]:  # noqa: ARG001
     """Stand in for a tool that finds nothing."""
     return []
 
