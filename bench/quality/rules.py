@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from bench.quality.recordings import Recording
-from turnwatch.core.engine import Thresholds
+
+from turnwatch.core.engine import Engine, Thresholds
 from turnwatch.core.events import ToolCall
 from turnwatch.core.hashing import input_hash
 from turnwatch.core.watch import Watch
@@ -39,7 +40,6 @@ def engine(recording: Recording) -> Stop | None:
 
 def engine_with(thresholds: Thresholds) -> Rule:
     """The engine alone, with other thresholds."""
-    from turnwatch.core.engine import Engine
 
     def rule(recording: Recording) -> Stop | None:
         before = 0
@@ -96,9 +96,9 @@ def openhands(recording: Recording) -> Stop | None:
         last = pairs[max(0, number - 3) : number + 1]
         if len(last) == 4 and len(set(last)) == 1:
             return Stop(number - 3, number)
-        if number >= 2 and all(failed[number - 2 : number + 1]):
-            if len({pair[:3] for pair in pairs[number - 2 : number + 1]}) == 1:
-                return Stop(number - 2, number)
+        same_call = len({pair[:3] for pair in pairs[max(0, number - 2) : number + 1]}) == 1
+        if number >= 2 and same_call and all(failed[number - 2 : number + 1]):
+            return Stop(number - 2, number)
         last = pairs[max(0, number - 5) : number + 1]
         if len(last) == 6 and len(set(last[::2])) == 1 and len(set(last[1::2])) == 1 and last[0] != last[1]:
             return Stop(number - 5, number)

@@ -78,7 +78,7 @@ def read_trajectories(lines: Iterable[str | bytes]) -> Iterator[RecordedTurn | B
             continue
         try:
             turns = turns_of(record)
-        except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             yield BrokenLine(number, f"a call that cannot be read ({type(error).__name__})")
             continue
         for turn in turns:
@@ -90,7 +90,7 @@ def turns_of(record: dict[str, Any]) -> list[RecordedTurn]:
     """The turns of one parsed trajectory or case.
 
     Raises:
-        TypeError, ValueError: A field has a type that it cannot have.
+        TypeError, ValueError, KeyError: A call lacks its tool, or a field has a type that it cannot have.
     """
     identity = str(record.get("trajectory_id", record.get("id")))
     model = str(record.get("model") or "")

@@ -144,6 +144,11 @@ class Engine:
         """How many different calls were forgotten because there were too many."""
         return self._memory.dropped
 
+    @property
+    def remembered(self) -> int:
+        """How many different calls are remembered."""
+        return len(self._memory)
+
     def begin_turn(self, agent: str = "", *, child: bool = False) -> None:
         """Tell an engine of a conversation that a turn begins.
 
