@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +17,8 @@ from turnwatch.metrics.catalogue import BY_NAME
 from turnwatch.pack.check_dashboards import dashboard_faults, panels_of
 from turnwatch.pack.check_rules import rule_faults
 from turnwatch.pack.check_runbooks import runbook_faults
+from turnwatch.pack.check_schema import schema_faults
+from turnwatch.pack.home import NoPackError
 from turnwatch.pack.queries import QueryError, metric_behind, metrics_of
 from turnwatch.pack.render import ALERTMANAGER_FILE, RULES_FILE
 
@@ -24,33 +28,46 @@ UNCHARTED: Final = frozenset[str]()
 _SECONDS: Final = 60
 
 
-def pack_faults(folder: Path) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Pack:
+    """The files of a pack, as far as they can be read."""
+
+    rules: Mapping[str, Any]
+    dashboards: Mapping[str, Mapping[str, Any]]
+    runbooks: Mapping[str, str]
+    unreadable: list[str]
+
+    @property
+    def every_rule(self) -> list[Mapping[str, Any]]:
+        return [rule for group in self.rules.get("groups") or [] for rule in group.get("rules") or []]
+
+    @property
+    def recorded(self) -> frozenset[str]:
+        return frozenset(rule["record"] for rule in self.every_rule if "record" in rule)
+
+
+def pack_faults(folder: Path, *, grafana_schemas: Path | None = None) -> list[str]:
     """Return what is wrong with the pack in ``folder``, one line each.
 
     Args:
         folder: Where ``turnwatch pack render --out`` wrote to.
+        grafana_schemas: Folder of Grafana's JSON schemas, to check dashboards against them too.
 
     Raises:
-        MissingExtraError: The ``promql-parser`` package is missing.
-        FileNotFoundError: There is no rule file.
+        MissingExtraError: A package that checking needs is missing.
+        NoPackError: There is no rule file, or no schema.
     """
-    rules = yaml.safe_load((folder / RULES_FILE).read_text(encoding="utf-8"))
-    every_rule = [rule for group in rules["groups"] for rule in group["rules"]]
-    recorded = frozenset(rule["record"] for rule in every_rule if "record" in rule)
-    dashboards = {
-        path: json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "dashboards").glob("*.json"))
-    }
-    runbooks = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "runbooks").glob("*.md"))}
-
-    faults = list(_said_by_servers(folder))
-    faults += [f"{RULES_FILE}: {fault}" for fault in rule_faults(rules)]
-    for path, dashboard in dashboards.items():
-        faults += [f"dashboards/{path.name}: {fault}" for fault in dashboard_faults(dashboard, recorded=recorded)]
-    faults += _link_faults(every_rule, {dashboard.get("uid") for dashboard in dashboards.values()})
-    faults += [
-        f"runbooks: {fault}"
-        for fault in runbook_faults(runbooks, {rule["alert"] for rule in every_rule if "alert" in rule})
-    ]
+    pack = _read(folder)
+    faults = list(_said_by_servers(folder)) + pack.unreadable
+    faults += [f"{RULES_FILE}: {fault}" for fault in rule_faults(pack.rules)]
+    for name, dashboard in pack.dashboards.items():
+        of_dashboard = dashboard_faults(dashboard, recorded=pack.recorded)
+        if grafana_schemas is not None:
+            of_dashboard += schema_faults(dashboard, grafana_schemas)
+        faults += [f"dashboards/{name}: {fault}" for fault in of_dashboard]
+    faults += _link_faults(pack.every_rule, {dashboard.get("uid") for dashboard in pack.dashboards.values()})
+    alerts = {rule["alert"] for rule in pack.every_rule if "alert" in rule}
+    faults += [f"runbooks: {fault}" for fault in runbook_faults(pack.runbooks, alerts)]
     return faults
 
 
@@ -59,25 +76,39 @@ def unused_metrics(folder: Path) -> set[str]:
 
     Raises:
         MissingExtraError: The ``promql-parser`` package is missing.
+        NoPackError: There is no rule file.
     """
-    exprs = [
-        rule["expr"]
-        for group in yaml.safe_load((folder / RULES_FILE).read_text("utf-8"))["groups"]
-        for rule in group["rules"]
-    ]
-    for path in (folder / "dashboards").glob("*.json"):
-        for panel in panels_of(json.loads(path.read_text(encoding="utf-8"))):
-            exprs += [target["expr"] for target in panel.get("targets", [])]
+    pack = _read(folder)
+    exprs = [rule["expr"] for rule in pack.every_rule]
+    for dashboard in pack.dashboards.values():
+        exprs += [target["expr"] for panel in panels_of(dashboard) for target in panel.get("targets", [])]
     used: set[str] = set()
     for expr in exprs:
-        try:
+        with suppress(QueryError):
             used |= {metric.name for series in metrics_of(expr) if (metric := metric_behind(series))}
-        except QueryError:
-            continue
     return BY_NAME.keys() - used
 
 
-def _link_faults(rules: list[dict[str, Any]], uids: set[str]) -> Iterator[str]:
+def _read(folder: Path) -> _Pack:
+    if not (folder / RULES_FILE).is_file():
+        raise NoPackError(f"no rule file {folder / RULES_FILE}")
+    unreadable = []
+    rules: Mapping[str, Any] = {}
+    try:
+        rules = yaml.safe_load((folder / RULES_FILE).read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        unreadable.append(f"{RULES_FILE}: not YAML: {error}")
+    dashboards = {}
+    for path in sorted((folder / "dashboards").glob("*.json")):
+        try:
+            dashboards[path.name] = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            unreadable.append(f"dashboards/{path.name}: not JSON: {error}")
+    runbooks = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "runbooks").glob("*.md"))}
+    return _Pack(rules, dashboards, runbooks, unreadable)
+
+
+def _link_faults(rules: list[Mapping[str, Any]], uids: set[str | None]) -> Iterator[str]:
     for rule in rules:
         link = rule.get("annotations", {}).get("dashboard_url", "")
         uid = link.partition("?")[0].rpartition("/")[2]

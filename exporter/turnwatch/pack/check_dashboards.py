@@ -36,7 +36,7 @@ def dashboard_faults(dashboard: Mapping[str, Any], *, recorded: frozenset[str] =
 def panels_of(dashboard: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Return the panels that show something, those of collapsed rows included."""
     for panel in dashboard.get("panels", []):
-        if panel["type"] == "row":
+        if panel.get("type") == "row":
             yield from panel.get("panels", [])
         else:
             yield panel
@@ -54,32 +54,35 @@ def _variable_faults(variables: Mapping[str, Any]) -> list[str]:
 
 def _layout_faults(panels: list[Mapping[str, Any]]) -> list[str]:
     faults = []
-    taken: dict[tuple[int, int], str] = {}
+    taken: dict[tuple[int, int], str | None] = {}
     seen: set[int] = set()
     for panel in panels:
+        title, place = panel.get("title"), panel.get("gridPos")
+        if panel.get("id") is None or not place:
+            faults.append(f"panel {title!r} has no id or no place")
+            continue
         if panel["id"] in seen:
             faults.append(f"panel id {panel['id']} stands twice")
         seen.add(panel["id"])
-        place = panel["gridPos"]
         if place["x"] + place["w"] > COLUMNS:
-            faults.append(f"panel {panel['title']!r} goes past column {COLUMNS}")
+            faults.append(f"panel {title!r} goes past column {COLUMNS}")
         cells = {
             (x, y)
             for x in range(place["x"], place["x"] + place["w"])
             for y in range(place["y"], place["y"] + place["h"])
         }
         if hidden := cells & taken.keys():
-            faults.append(f"panel {panel['title']!r} lies over {taken[min(hidden)]!r}")
-        taken |= dict.fromkeys(cells, panel["title"])
+            faults.append(f"panel {title!r} lies over {taken[min(hidden)]!r}")
+        taken |= dict.fromkeys(cells, title)
     return faults
 
 
 def _panel_faults(panel: Mapping[str, Any], variables: Mapping[str, Any], recorded: frozenset[str]) -> list[str]:
     faults = [f"{key} is missing" for key in ("title", "description") if not panel.get(key)]
-    if not panel.get("fieldConfig", {}).get("defaults", {}).get("unit") and panel["type"] != "text":
+    if not panel.get("fieldConfig", {}).get("defaults", {}).get("unit") and panel.get("type") != "text":
         faults.append("unit is missing")
     for target in panel.get("targets", []):
-        expr = target["expr"]
+        expr = target.get("expr", "")
         of_query = faults_of(expr, recorded=recorded)
         if not of_query:
             of_query += _filter_faults(expr, variables)

@@ -21,16 +21,16 @@ def rule_faults(document: Mapping[str, Any]) -> list[str]:
         MissingExtraError: The ``promql-parser`` package is missing.
     """
     groups = document.get("groups") or []
-    rules = [rule for group in groups for rule in group["rules"]]
+    rules = [rule for group in groups for rule in group.get("rules") or []]
     recorded = frozenset(rule["record"] for rule in rules if "record" in rule)
     faults = [
-        f"group {group['name']}: {len(group['rules'])} rules, more than {MAX_RULES_OF_GROUP}"
+        f"group {group.get('name')}: {len(group['rules'])} rules, more than {MAX_RULES_OF_GROUP}"
         for group in groups
-        if len(group["rules"]) > MAX_RULES_OF_GROUP
+        if len(group.get("rules") or []) > MAX_RULES_OF_GROUP
     ]
     for rule in rules:
-        name = rule.get("alert") or rule["record"]
-        of_rule = faults_of(rule["expr"], recorded=recorded)
+        name = rule.get("alert") or rule.get("record")
+        of_rule = faults_of(str(rule.get("expr", "")), recorded=recorded)
         if not of_rule and literal_bucket_bounds(rule["expr"]):
             of_rule.append('matches a literal le; write le=~"8(\\\\.0)?"')
         if "alert" in rule:

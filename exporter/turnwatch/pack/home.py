@@ -6,18 +6,24 @@ from importlib import resources
 from pathlib import Path
 from typing import Final
 
+from turnwatch.errors import TurnwatchError
+
 MIXIN: Final = "mixin.libsonnet"
+
+
+class NoPackError(TurnwatchError):
+    """A folder does not hold what a pack consists of."""
 
 
 def pack_home() -> Path:
     """Return the folder that holds ``mixin.libsonnet``, ``alert_rules``, ``dashboards`` and ``runbooks``.
 
     Raises:
-        FileNotFoundError: Neither the installed package nor a checkout around it has them.
+        NoPackError: Neither the installed package nor a checkout around it has them.
     """
     package = Path(str(resources.files("turnwatch.pack"))).parent
     candidates = (package / "_pack", package.parent.parent)
     for candidate in candidates:
         if (candidate / MIXIN).is_file():
             return candidate
-    raise FileNotFoundError(f"{MIXIN} is neither in {candidates[0]} nor in {candidates[1]}")
+    raise NoPackError(f"{MIXIN} is neither in {candidates[0]} nor in {candidates[1]}")
