@@ -498,8 +498,8 @@ def test_the_scratchpad_says_what_was_tried_in_the_models_words(watch, shop):
     gateway.note("gin is not sold here")
     assert gateway.scratchpad().splitlines() == [
         "Tried so far in this turn:",
-        '- stock.read({"item": "tea"}) (2 times): the same result as before',
-        '- stock.read({"item": "gin"}): failed (KeyError)',
+        '- stock.read({"item":"tea"}) (2 times): the same result as before',
+        '- stock.read({"item":"gin"}): failed (KeyError)',
         "- Note: gin is not sold here",
     ]
     with tw.turn("a", watch=watch):

@@ -250,21 +250,23 @@ class Account:
             return self.tokens
         return self.iterations if limit == "max_iterations" else self.tool_calls
 
-    def warnings(self, now: float) -> list[BudgetWarning]:
-        """What has been passed since this was last asked, on every account of the chain."""
+    def warnings(self, now: float, limits: tuple[LimitName, ...] = LIMIT_NAMES) -> list[BudgetWarning]:
+        """What has been passed of these limits since this was last asked, on every account of the chain."""
         return [
             warning
             for account in self._chain
             if account.limits is not NO_LIMITS
-            for warning in account._new_warnings(now)
+            for warning in account._new_warnings(now, limits)
         ]
 
-    def _new_warnings(self, now: float) -> Iterator[BudgetWarning]:
-        for limit in LIMIT_NAMES:
+    def _new_warnings(self, now: float, limits: tuple[LimitName, ...]) -> Iterator[BudgetWarning]:
+        for limit in limits:
             allowed = getattr(self.limits, limit)
             if not allowed:
                 continue
             used = self.used(limit, now)
+            if used * 100 < allowed * WARNING_PERCENTS[0]:
+                continue
             warned = self._warned.get(limit, 0)
             for percent in WARNING_PERCENTS:
                 if percent > warned and used * 100 >= allowed * percent:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final, final
 
 from turnwatch.core.events import ToolCall
 from turnwatch.core.guard import Guard
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.watch import Watch
 from turnwatch.errors import SideEffectHeld
 from turnwatch.guards.circuit_breaker import CircuitBreaker, down_text
 from turnwatch.guards.holds import Holds
-from turnwatch.guards.results import Kept, KeptResults, exact_key
+from turnwatch.guards.results import Kept, KeptResults, exact_key, plain_json
 from turnwatch.guards.retries import is_ambiguous, is_worth_retrying, status_of, wait_before_retry
 from turnwatch.guards.scratchpad import Scratchpad
 from turnwatch.guards.single_flight import Flight, Flights
@@ -32,13 +32,21 @@ NOT_ANSWERED: Final = object()
 class Shared:
     """What all calls of one gateway share."""
 
-    __slots__ = ("flights", "holds", "results", "watch")
+    __slots__ = ("_steps", "flights", "holds", "results", "watch")
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
+        self._steps: dict[str, Quietly] = {}
         self.results = KeptResults(watch.clock)
         self.flights = Flights()
         self.holds = Holds(watch.clock)
+
+    def quietly(self, step: str) -> Quietly:
+        """A block for one of the gateway's own steps."""
+        quietly = self._steps.get(step)
+        if quietly is None:
+            quietly = self._steps[step] = Quietly(self.watch, step)
+        return quietly
 
 
 @final
@@ -69,6 +77,7 @@ class GatewayCall:
         "_guard",
         "_hold_key",
         "_key",
+        "_raw",
         "_rules",
         "_running",
         "_safe_mode",
@@ -100,14 +109,16 @@ class GatewayCall:
         self._flight: Flight | None = None
         self._epoch = 0
         self._changes = True
+        self._raw: bytes | None = None
         self._key: tuple[str, str, bytes] | None = None
         call = running.call
         self._hold_key: tuple[str, str, object] = (scope, call.tool, call.input_hash)
-        with self._quietly("what is known of a tool"):
+        with self._shared.quietly("what is known of a tool"):
             rules.declare(call)
             self._changes = may_change_something(call)
-            exact = exact_key(args, rules.volatile_keys)
-            if exact is not None:
+            self._raw = plain_json(args)
+            if self._raw is not None:
+                exact = exact_key(self._raw, args, rules.volatile_keys)
                 self._hold_key = (scope, call.tool, exact)
                 if may_be_reused(call):
                     self._key = (scope, call.tool, exact)
@@ -123,7 +134,7 @@ class GatewayCall:
         """
         self._ask_for_the_callers_word(confirmed)
         result: Any = NOT_ANSWERED
-        with self._quietly("a lookup of an earlier result"):
+        with self._shared.quietly("a lookup of an earlier result"):
             if confirmed:
                 self._key = None
             elif self._key is not None and self._rules.reuse_s:
@@ -133,13 +144,13 @@ class GatewayCall:
         if result is not NOT_ANSWERED:
             return self._answer_again(result)
         admitted = True
-        with self._quietly("a circuit breaker"):
+        with self._shared.quietly("a circuit breaker"):
             admitted = self._breaker.admits(self._shared.watch.clock())
         return NOT_ANSWERED if admitted else self._answer_for_the_tool()
 
     def _ask_for_the_callers_word(self, confirmed: bool) -> None:
         held = False
-        with self._quietly("a hold"):
+        with self._shared.quietly("a hold"):
             if confirmed:
                 self._shared.holds.release(self._hold_key)
             held = self._shared.holds.holds(self._hold_key)
@@ -160,7 +171,7 @@ class GatewayCall:
     def _answer_for_the_tool(self) -> Any:
         safe_mode = self._safe_mode
         if callable(safe_mode):
-            with self._quietly("a safe-mode answer"):
+            with self._shared.quietly("a safe-mode answer"):
                 safe_mode = safe_mode(self._args)
         if safe_mode is None or callable(safe_mode):
             left = self._breaker.seconds_left(self._shared.watch.clock())
@@ -171,7 +182,7 @@ class GatewayCall:
 
     def flight_to_wait_for(self, *, in_a_thread: bool) -> Flight | None:
         """The same call that is running already; None when this one has to run."""
-        with self._quietly("a look at running calls"):
+        with self._shared.quietly("a look at running calls"):
             if self._key is not None:
                 # A read that began before a write must not answer one that was asked for after it.
                 epoch = None if self._changes else self._shared.results.epoch
@@ -191,7 +202,7 @@ class GatewayCall:
         return self._answer_again(outcome.get())
 
     def _begin_epoch(self) -> None:
-        with self._quietly("an epoch"):
+        with self._shared.quietly("an epoch"):
             results = self._shared.results
             self._epoch = results.something_changes() if self._changes else results.epoch
 
@@ -199,7 +210,7 @@ class GatewayCall:
 
     def wait_after_error(self, error: Exception) -> float | None:
         """Seconds until the next attempt; None for no more."""
-        with self._quietly("a retry policy"):
+        with self._shared.quietly("a retry policy"):
             if is_worth_retrying(error, self._rules.retries) and (
                 may_be_repeated(self._call) or not is_ambiguous(error)
             ):
@@ -208,7 +219,7 @@ class GatewayCall:
 
     def wait_after_result(self, result: object) -> float | None:
         """Seconds until the next attempt after a response with a status that is worth one; None for no more."""
-        with self._quietly("a retry policy"):
+        with self._shared.quietly("a retry policy"):
             if self._is_bad(result) and may_be_repeated(self._call):
                 return self._wait(result)
         return None
@@ -230,13 +241,13 @@ class GatewayCall:
         """
         bad = False
         kept: Kept | None = None
-        with self._quietly("a result"):
+        with self._shared.quietly("a result"):
             bad = self._is_bad(result)
             if self._key is not None:
                 kept = Kept.of(result)
         self._end_epoch(kept=None if bad else kept)
         self._land(kept)
-        with self._quietly("a circuit breaker"):
+        with self._shared.quietly("a circuit breaker"):
             if bad:
                 self._breaker.failed(self._shared.watch.clock())
             else:
@@ -250,21 +261,21 @@ class GatewayCall:
         """The tool raised, for good."""
         self._end_epoch(kept=None)
         self._land(error if isinstance(error, Exception) else None)
-        with self._quietly("a circuit breaker"):
+        with self._shared.quietly("a circuit breaker"):
             if not isinstance(error, Exception):
                 self._breaker.gave_up()
             elif is_worth_retrying(error, self._rules.retries) or is_ambiguous(error):
                 self._breaker.failed(self._shared.watch.clock())
             else:
                 self._breaker.worked()
-        with self._quietly("a hold"):
+        with self._shared.quietly("a hold"):
             if is_side_effect(self._call) and is_ambiguous(error):
                 self._shared.holds.hold(self._hold_key)
         self._write_down(f"failed ({type(error).__name__})")
         self._running.failed(error)
 
     def _end_epoch(self, kept: Kept | None) -> None:
-        with self._quietly("an epoch"):
+        with self._shared.quietly("an epoch"):
             results, epoch = self._shared.results, self._epoch
             if self._changes:
                 begun = results.something_changes()
@@ -276,7 +287,7 @@ class GatewayCall:
     def _land(self, outcome: Kept | BaseException | None) -> None:
         flight, self._flight = self._flight, None
         if flight is not None:
-            with self._quietly("the end of a running call"):
+            with self._shared.quietly("the end of a running call"):
                 self._shared.flights.land(flight, outcome)
 
     # Shared by the above
@@ -286,15 +297,8 @@ class GatewayCall:
         return self._running.call
 
     def _write_down(self, outcome: str) -> None:
-        with self._quietly("a scratchpad"):
-            self._scratchpad.add(self._hold_key, self._call.tool, self._args, outcome)
-
-    @contextmanager
-    def _quietly(self, step: str) -> Iterator[None]:
-        try:
-            yield
-        except Exception:
-            self._shared.watch.internal_error(step)
+        with self._shared.quietly("a scratchpad"):
+            self._scratchpad.add(self._hold_key, self._call.tool, self._raw or self._args, outcome)
 
 
 def _in_words(result: object) -> str:

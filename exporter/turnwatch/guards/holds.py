@@ -24,22 +24,24 @@ class Holds:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._held: cachetools.TTLCache[Hashable, bool] = cachetools.TTLCache(MAX_HOLDS, HOLD_SECONDS, timer=clock)
+        self._ever_held = False
         self._lock = threading.Lock()
 
     def hold(self, key: Hashable) -> None:
         """This call may have been carried out."""
         with self._lock:
+            self._ever_held = True
             self._held[key] = True
 
     def holds(self, key: Hashable) -> bool:
         """Whether this call is held."""
-        if not self._held.currsize:
+        if not self._ever_held:
             return False
         with self._lock:
             return key in self._held
 
     def release(self, key: Hashable) -> None:
         """The caller has decided, or the call has worked."""
-        if self._held.currsize:
+        if self._ever_held:
             with self._lock:
                 self._held.pop(key, None)

@@ -26,15 +26,22 @@ _OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjs
 Key = tuple[str, str, bytes]
 
 
-def exact_key(args: object, volatile_keys: frozenset[str]) -> bytes | None:
-    """The identity of arguments, for handing out results: stricter than the input hash.
-
-    None where arguments hold something that JSON does not: two of those cannot be told apart with certainty.
-    """
+def plain_json(args: object) -> bytes | None:
+    """Arguments as JSON; None where they hold something that JSON does not, because such cannot be told apart."""
     try:
-        raw = orjson.dumps(args, option=_OPTIONS)
+        return orjson.dumps(args, option=_OPTIONS)
     except TypeError:
         return None
+
+
+def exact_key(raw: bytes, args: object, volatile_keys: frozenset[str]) -> bytes:
+    """The identity of arguments, for handing out results: stricter than the input hash.
+
+    Args:
+        raw: The arguments as ``plain_json`` gives them.
+        args: The arguments.
+        volatile_keys: Those that somebody said make no difference.
+    """
     if volatile_keys or b"null" in raw:  # orjson writes NaN as null
         raw = canonical_bytes(args, volatile_keys)
     return hashlib.blake2b(raw, digest_size=16).digest()

@@ -30,11 +30,18 @@ class Scratchpad:
         return f"<Scratchpad of {len(self._tried)} calls>"
 
     def add(self, key: Hashable, tool: str, args: object, outcome: str) -> None:
-        """Note that a call was tried, and what came of it in a few words."""
+        """Note that a call was tried, and what came of it in a few words.
+
+        Args:
+            key: What tells calls apart.
+            tool: Its tool.
+            args: Its arguments, or their JSON as bytes.
+            outcome: The few words.
+        """
         with self._lock:
             tried = self._tried.get(key)
             if tried is None:
-                tried = self._tried[key] = _Tried(tool, _shortened(args))
+                tried = self._tried[key] = _Tried(tool, _as_json(args)[: 4 * MAX_ARGUMENT_CHARS + 4])
                 if len(self._tried) > MAX_ENTRIES:
                     self._tried.popitem(last=False)
             tried.times += 1
@@ -57,7 +64,7 @@ class Scratchpad:
 class _Tried:
     __slots__ = ("args", "outcome", "times", "tool")
 
-    def __init__(self, tool: str, args: str) -> None:
+    def __init__(self, tool: str, args: bytes) -> None:
         self.tool = tool
         self.args = args
         self.times = 0
@@ -65,12 +72,18 @@ class _Tried:
 
     def line(self) -> str:
         times = "" if self.times == 1 else f" ({self.times} times)"
-        return f"- {self.tool}({self.args}){times}: {self.outcome}"
+        return f"- {self.tool}({_shortened(self.args)}){times}: {self.outcome}"
 
 
-def _shortened(args: object) -> str:
+def _as_json(args: object) -> bytes:
+    if isinstance(args, bytes):
+        return args
     try:
-        text = json.dumps(args, ensure_ascii=False, default=str)
+        return json.dumps(args, ensure_ascii=False, default=str).encode("utf-8", "replace")
     except (TypeError, ValueError):
-        text = str(args)
+        return str(args).encode("utf-8", "replace")
+
+
+def _shortened(args: bytes) -> str:
+    text = args.decode("utf-8", "ignore")
     return text if len(text) <= MAX_ARGUMENT_CHARS else f"{text[:MAX_ARGUMENT_CHARS]}…"

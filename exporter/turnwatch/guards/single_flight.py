@@ -26,7 +26,7 @@ class Flight:
 
     def __init__(self, key: Hashable) -> None:
         self._key = key
-        self._done: Future[Outcome] = Future()
+        self._done: Future[Outcome] | None = None  # made for the first that waits: most calls have nobody waiting
         self._loop = _running_loop()
         self._token: Token[frozenset[Hashable]] | None = None
 
@@ -36,10 +36,12 @@ class Flight:
 
     def wait(self) -> Outcome:
         """Wait in a thread."""
+        assert self._done is not None
         return self._done.result()
 
     async def await_(self) -> Outcome:
         """Wait in a coroutine. Being cancelled here does not cancel the call."""
+        assert self._done is not None
         return await asyncio.shield(asyncio.wrap_future(self._done))
 
 
@@ -59,6 +61,8 @@ class Flights:
         with self._lock:
             flight = self._running.get(key)
             if flight is not None and key not in _mine.get():
+                if flight._done is None:
+                    flight._done = Future()
                 return flight, False
             flight = Flight(key)
             self._running.setdefault(key, flight)
@@ -70,7 +74,8 @@ class Flights:
         with self._lock:
             if self._running.get(flight._key) is flight:
                 del self._running[flight._key]
-        flight._done.set_result(outcome)
+        if flight._done is not None:
+            flight._done.set_result(outcome)
         if flight._token is not None:
             with contextlib.suppress(ValueError):  # landed in another context
                 _mine.reset(flight._token)

@@ -9,7 +9,7 @@ from typing import Final, final
 from turnwatch.core.account import Account, BudgetWarning, Refusal, Reservation
 from turnwatch.core.events import ModelCall, ToolCall, Usage
 from turnwatch.core.guard import Judge, KillStore, Page, Response
-from turnwatch.core.limits import NO_LIMITS, AssumedPrice, Limits
+from turnwatch.core.limits import NO_LIMITS, AssumedPrice, LimitName, Limits
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.errors import BudgetExceeded, ConversationKilled, ToolBudgetExceeded, TurnStopped
@@ -20,6 +20,8 @@ from turnwatch.guards.refusals import refused, stuck
 from turnwatch.guards.responses import Steps
 
 _UNSET: Final = object()
+_OF_TOOL_CALLS: Final[tuple[LimitName, ...]] = ("max_tool_calls", "max_seconds")
+_OF_MODEL_CALLS: Final[tuple[LimitName, ...]] = ("max_iterations", "max_seconds", "max_usd", "max_tokens")
 # Two threads may read the clock in one order and use it in the other.
 _CLOCK_SLACK_SECONDS: Final = 1.0
 # Any usage will do to see whether a model has a price and whether that is zero.
@@ -145,7 +147,7 @@ class TurnGuard:
         stop: TurnStopped | None = None
         try:
             stop = self._what_stops_everything() or self._what_stops_tool(call)
-            self._warn()
+            self._warn(_OF_TOOL_CALLS)
         except Exception:
             self._watch.internal_error("a tool call's guard")
         try:
@@ -265,7 +267,6 @@ class TurnGuard:
                 self._respond(verdict)
             elif self._state.still_stuck and self._state.verdict is not None:
                 self._respond(self._state.verdict)
-            self._warn()
             if self._due is not None:
                 stop = self._what_stops_everything()
         except Exception:
@@ -418,9 +419,9 @@ class TurnGuard:
         self._last_clock = max(now, self._last_clock)
         return self._last_clock
 
-    def _warn(self) -> None:
+    def _warn(self, limits: tuple[LimitName, ...] = _OF_MODEL_CALLS) -> None:
         with self._watch.lock:
-            passed = self._account.warnings(self._last_clock)
+            passed = self._account.warnings(self._last_clock, limits)
             for warning in passed:
                 limit = warning.limit if warning.scope == "turn" else f"conversation_{warning.limit}"
                 self._watch.meter.counter("agent_budget_warnings_total", self._state.series.label, limit).inc()

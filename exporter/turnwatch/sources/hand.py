@@ -15,6 +15,7 @@ from turnwatch.core.default import default_watch
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.guard import Guarding, open_guard
 from turnwatch.core.hashing import bind_arguments
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.core.watch import Watch
@@ -374,12 +375,8 @@ class Turn:
                 {**_verdict_attributes(verdict), "loop.severity": verdict.severity, "loop.clears": verdict.clears},
             )
 
-    @contextmanager
-    def _guarded(self, where: str) -> Iterator[None]:
-        try:
-            yield
-        except Exception:
-            self._watch.internal_error(where)
+    def _guarded(self, where: str) -> Quietly:
+        return Quietly(self._watch, where)
 
 
 def _stop_reason(error: BaseException | None) -> str:
