@@ -1,20 +1,21 @@
 """What an input hash costs, beside the least that could be done: orjson with sorted keys, then SHA-256.
 
-Run: python bench/hash_cost.py. Floor and hash are timed in turn in the same run, because a shared machine's speed
-drifts; the smallest of the rounds is printed.
+Run: python bench/hash_cost.py. Floor and hash are timed in turn in the same run, because a machine's speed drifts; the
+smallest of many rounds is printed, each of them shorter than a time slice.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import timeit
+from collections.abc import Callable
+from time import perf_counter
 
 import orjson
 
 from turnwatch.core.hashing import input_hash
 
-ROUNDS = 15
+ROUNDS = 1000
 
 
 def floor(args: object) -> str:
@@ -44,31 +45,37 @@ def cases() -> dict[str, object]:
         "300 B nested": order,
         "10 KB, one text": {"path": "src/app/main.py", "content": "def handler(event):\n    return event\n" * 270},
         "10 KB flat": {f"field_{number:03}": "value of this field " * 4 for number in range(100)},
-        "10 KB nested": {"orders": [order] * 32},
+        "10 KB nested, small values": {"orders": [{**order, "order_id": f"O-{number}"} for number in range(32)]},
         "10 KB nested, sentences": {
-            "messages": [{"role": "user", "content": "Where is the order I placed last week? " * 8}] * 30
+            "messages": [{"role": "user", "content": "Where is the order I placed last week? " * 8} for _ in range(30)]
         },
         "10 KB not ASCII": {"path": "notes.md", "content": "Größe, façade, naïve; 注文はどこですか\n" * 200},
-        "10 KB with whole floats": {"points": [{"x": 1.0, "y": 2.5, "label": "corner of the box"}] * 220},
+        "10 KB with whole floats": {"points": [{"x": 1.0, "y": 2.5, "label": "corner of the box"} for _ in range(220)]},
     }
 
 
-def seconds_per_call(statement: str, args: object, number: int) -> float:
-    return timeit.timeit(statement, globals={**globals(), "args": args}, number=number) / number
+def hashed(args: object) -> str:
+    return input_hash("search_orders", args)
+
+
+def seconds_per_call(function: Callable[[object], str], args: object, calls: int) -> float:
+    start = perf_counter()
+    for _ in range(calls):
+        function(args)
+    return (perf_counter() - start) / calls
 
 
 def main() -> None:
     print(f"{'arguments':28}{'bytes':>8}{'floor us':>10}{'hash us':>10}{'ratio':>8}")
     for name, args in cases().items():
         size = len(args) if isinstance(args, str) else len(orjson.dumps(args))
-        number = 20_000 if size < 1000 else 1000
+        calls = 100 if size < 1000 else 10
         floors, hashes = [], []
         for _ in range(ROUNDS):
-            floors.append(seconds_per_call("floor(args)", args, number))
-            hashes.append(seconds_per_call("input_hash('search_orders', args)", args, number))
-        print(
-            f"{name:28}{size:8}{min(floors) * 1e6:10.2f}{min(hashes) * 1e6:10.2f}{min(hashes) / min(floors):8.2f}"
-        )
+            floors.append(seconds_per_call(floor, args, calls))
+            hashes.append(seconds_per_call(hashed, args, calls))
+        least, taken = min(floors) * 1e6, min(hashes) * 1e6
+        print(f"{name:28}{size:8}{least:10.2f}{taken:10.2f}{taken / least:8.2f}")
 
 
 if __name__ == "__main__":

@@ -259,7 +259,7 @@ class Settings(_Section):
         bounds: How much turnwatch keeps.
         service: What the service accepts, keeps and waits for.
         on_loop: What a guard does about a stuck turn: stop it, tell the model (nudge), page somebody, or only watch.
-        fail_closed: Whether a fault inside turnwatch stops the turn; otherwise the guard is missed and the turn goes on.
+        fail_closed: Whether a fault inside turnwatch stops the turn; otherwise the turn goes on without the guard.
         page: Where a guard that pages sends its alerts.
         conversation_budgets: Limits of one conversation, over all its turns.
         kill_dir: Directory in which ``turnwatch kill`` leaves word for processes of the same machine.

@@ -80,32 +80,39 @@ def _is_plain(root: Any, rules: KeyRules) -> bool:
     arguments of many small values, and next to nothing on long texts.
     """
     known, scalars, trees = rules.known, _SCALARS, _TREES
-    level = [root]
+    node = root
+    nested: list[Any] | None = None  # made when there is something to put in: most arguments are flat
+    position = level_end = depth = 0
     left = MAX_NODES
-    for _ in range(MAX_ORJSON_DEPTH):
-        below = []
-        for node in level:
-            values = node
-            if type(node) is dict:
-                if not known.issuperset(node) and not rules.are_plain(node):
+    while True:
+        values = node
+        if type(node) is dict:
+            if not known.issuperset(node) and not rules.are_plain(node):
+                return False
+            values = node.values()
+        for value in values:
+            cls = type(value)
+            if cls is str or cls in scalars:
+                continue
+            if cls in trees:
+                left -= len(value) + 1
+                if left < 0:
                     return False
-                values = node.values()
-            for value in values:
-                cls = type(value)
-                if cls in scalars:
-                    continue
-                if cls in trees:
-                    left -= len(value) + 1
-                    if left < 0:
-                        return False
-                    below.append(value)
-                # Whole floats are written as ints, and orjson makes null of NaN and the infinities.
-                elif cls is not float or value.is_integer() or value - value != 0.0:
-                    return False
-        if not below:
+                if nested is None:
+                    nested = []
+                nested.append(value)
+            # Whole floats are written as ints, and orjson makes null of NaN and the infinities.
+            elif cls is not float or value.is_integer() or value - value != 0.0:
+                return False
+        if nested is None or position == len(nested):
             return True
-        level = below
-    return False
+        if position == level_end:
+            level_end = len(nested)
+            depth += 1
+            if depth > MAX_ORJSON_DEPTH:
+                return False
+        node = nested[position]
+        position += 1
 
 
 def _of_json_text(text: str, rules: KeyRules) -> bytes:
@@ -116,7 +123,7 @@ def _of_json_text(text: str, rules: KeyRules) -> bytes:
     else:
         if _is_plain(parsed, rules):
             dumped = orjson.dumps(parsed, None, orjson.OPT_SORT_KEYS)
-            if _is_nfc(dumped):
+            if dumped.isascii() or _is_nfc(dumped):
                 return dumped
     # orjson turns ints beyond 64 bits into floats and knows no NaN; the standard library keeps both.
     try:
