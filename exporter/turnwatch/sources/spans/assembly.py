@@ -16,6 +16,7 @@ it holds more than a step can hold, or has waited for longer than steps take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from turnwatch.core.events import MISSING
 from turnwatch.core.turn import TurnState
@@ -31,6 +32,7 @@ from turnwatch.sources.spans.facts import (
     service_name,
     tool_fact,
 )
+from turnwatch.sources.spans.logs import LogData
 from turnwatch.sources.spans.loose import LooseCalls
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.recording import merged
@@ -40,6 +42,9 @@ from turnwatch.sources.spans.span import SERVER, PassingSpan, SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.turns import Turns
 from turnwatch.sources.spans.usage import usage_of_agent
+
+# Spans and log events are sent in batches of their own, each some seconds after it was begun.
+_LOGS_SECONDS: Final = 10.0
 
 
 class Assembler:
@@ -75,6 +80,9 @@ class Assembler:
         )
         self._loose = LooseCalls()
         self._spans: dict[str, int] = {}
+        # Tool spans whose arguments come as log events, by call id and since when they wait
+        self._without_arguments: dict[str, tuple[SpanData, float]] = {}
+        self._is_flushing = False
         # Spans seen while they were open, and turns that somebody else opened (see in_process).
         self._announced: dict[int, None] = {}
         self._adopted: dict[int, Scope] = {}
@@ -141,6 +149,8 @@ class Assembler:
             if fact.call.tool in dialect.step_tools:
                 self._pass_through(span, dialect, now)
             elif role == "tool":
+                if dialect.arguments_in_logs and not self._arguments_from_logs(span, fact, now):
+                    return
                 self._take_tool(span, fact, now)
             else:
                 self._take_mcp(span, fact, now)
@@ -441,14 +451,61 @@ class Assembler:
             place.within.above = place.above
         return place.within.found()
 
+    # Log events
+
+    def feed_logs(self, logs: Iterable[LogData], now: float) -> None:
+        """Take log records in: some dialects say in them what their spans leave out. Nothing is raised."""
+        try:
+            calls, spans = self._turns.logs.take(logs)
+            for call_id in calls:
+                waiting = self._without_arguments.pop(call_id, None)
+                if waiting is not None:
+                    self._take(waiting[0], now)
+            for span_id in spans:
+                place = self._places.of(span_id)
+                if isinstance(place, CallPlace) and isinstance(place.fact, ModelFact):
+                    self._turns.hear_reply(place.above.found(), place.fact)
+        except Exception:
+            self._watch.internal_error("reading log records")
+
+    def _arguments_from_logs(self, span: SpanData, fact: ToolFact, now: float) -> bool:
+        """Fill in what a log event told; False while the event may still come."""
+        call = fact.call
+        if call.call_id is None or call.args is not MISSING or call.input_hash is not None:
+            return True
+        arguments = self._turns.logs.arguments.pop(call.call_id, MISSING)
+        if arguments is MISSING and not self._is_flushing:
+            self._without_arguments[call.call_id] = (span, now)
+            return False
+        call.args = arguments
+        return True
+
+    def _take_without_arguments(self, limit: float, now: float) -> None:
+        """Take the spans in whose log events did not come in time."""
+        late = []
+        for call_id, (_, since) in self._without_arguments.items():
+            if since > limit:
+                break
+            late.append(call_id)
+        if late:
+            self._is_flushing = True
+            try:
+                for call_id in late:
+                    self._take(self._without_arguments.pop(call_id)[0], now)
+            finally:
+                self._is_flushing = False
+
     # Time
 
     def tick(self, now: float) -> None:
         """Let time pass: count what waited long enough, end what is due."""
+        if self._without_arguments:
+            self._take_without_arguments(now - _LOGS_SECONDS, now)
         self._turns.tick(now)
 
     def flush(self) -> None:
         """Count everything that waits and end every turn: nothing more will come."""
+        self._take_without_arguments(float("inf"), float("-inf"))
         self._turns.flush()
         self._places.clear()
         self._loose.clear()

@@ -59,6 +59,7 @@ class Dialect:
         step_tools: Tools by which the framework moves or ends a turn; not calls of the agent's own tools.
         wrong_agent_names: Agent names that the dialect puts on every span.
         tool_name_in_result: The tool's name stands in the result only.
+        arguments_in_logs: Arguments come as log events, by the call's id.
     """
 
     name: str
@@ -71,6 +72,7 @@ class Dialect:
     step_tools: frozenset[str] = frozenset()
     wrong_agent_names: frozenset[str] = frozenset()
     tool_name_in_result: bool = False
+    arguments_in_logs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ def _conventions(data: dict[str, Any]) -> Conventions:
 def _declared(data: dict[str, Any]) -> Dialect:
     known = {
         "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "step_tools",
-        "wrong_agent_names", "tool_name_in_result",
+        "wrong_agent_names", "tool_name_in_result", "arguments_in_logs",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -143,6 +145,7 @@ def _declared(data: dict[str, Any]) -> Dialect:
         step_tools=frozenset(data.get("step_tools", ())),
         wrong_agent_names=frozenset(data.get("wrong_agent_names", ())),
         tool_name_in_result=data.get("tool_name_in_result", False),
+        arguments_in_logs=data.get("arguments_in_logs", False),
     )
 
 

@@ -67,7 +67,7 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
     for name in _OUTPUTS:
         value = attributes.get(name)
         if value:
-            calls = list(_asked_in(json_of(value)))
+            calls = list(asked_in(json_of(value)))
             if calls:
                 return calls[:_MAX_CALLS]
     return _asked_flat(attributes)
@@ -95,7 +95,8 @@ def _members(value: Any, *keys: str) -> Iterator[dict[str, Any]]:
         yield from (member for member in value if isinstance(member, dict))
 
 
-def _asked_in(value: Any) -> Iterator[Asked]:
+def asked_in(value: Any) -> Iterator[Asked]:
+    """The tool calls in messages, in whichever form they are."""
     if isinstance(value, dict):
         if "tool_calls" in value or "parts" in value:
             value = [value]

@@ -24,7 +24,7 @@ _SPAN_ID_BYTES: Final = 8
 def spans_of_request(request: Any) -> Iterator[SpanData]:
     """The spans of an ExportTraceServiceRequest, or of anything with ``resource_spans``, wholly decoded."""
     for resource_spans in request.resource_spans:
-        resource = _attributes(resource_spans.resource.attributes)
+        resource = attributes_of_message(resource_spans.resource.attributes)
         for scope_spans in resource_spans.scope_spans:
             scope = scope_spans.scope.name
             for span in scope_spans.spans:
@@ -50,7 +50,7 @@ def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpan]:
             for span in scope_spans.spans:
                 if is_known or span.name in NAMES or not MARKERS.isdisjoint([pair.key for pair in span.attributes]):
                     if resource is None:
-                        resource = _attributes(resource_spans.resource.attributes)
+                        resource = attributes_of_message(resource_spans.resource.attributes)
                     yield _span(span, scope, resource)
                 else:
                     yield PassingSpan(int.from_bytes(span.span_id, "big"), span, _bare)
@@ -75,9 +75,11 @@ def _span(span: Any, scope: str, resource: dict[str, Any]) -> SpanData:
         span.name,
         kind=span.kind,
         scope=scope,
-        attributes=_attributes(span.attributes),
+        attributes=attributes_of_message(span.attributes),
         resource=resource,
-        events=[SpanEvent(event.name, _attributes(event.attributes)) for event in span.events] if span.events else (),
+        events=[SpanEvent(event.name, attributes_of_message(event.attributes)) for event in span.events]
+        if span.events
+        else (),
         start_ns=span.start_time_unix_nano,
         end_ns=span.end_time_unix_nano,
         failed=span.status.code == _ERROR,
@@ -99,7 +101,8 @@ def _bare(span: Any) -> SpanData:
     )
 
 
-def _attributes(pairs: Any) -> dict[str, Any]:
+def attributes_of_message(pairs: Any) -> dict[str, Any]:
+    """Attributes of a protobuf message as Python objects."""
     attributes: dict[str, Any] = {}
     for pair in pairs:
         value = pair.value
@@ -111,6 +114,11 @@ def _attributes(pairs: Any) -> dict[str, Any]:
         if kind is not None:
             attributes[pair.key] = _value(value, kind, _MAX_DEPTH)
     return attributes
+
+
+def message_value(value: Any) -> Any:
+    """One value of a protobuf message as a Python object."""
+    return _value(value, value.WhichOneof("value"), _MAX_DEPTH)
 
 
 def _value(value: Any, kind: str | None, depth: int) -> Any:
@@ -141,7 +149,7 @@ def spans_of_json(value: dict[str, Any]) -> Iterator[SpanData]:
         ValueError, TypeError, KeyError, AttributeError: the object is no such request.
     """
     for resource_spans in _get(value, "resourceSpans", "resource_spans") or ():
-        resource = _json_attributes((resource_spans.get("resource") or {}).get("attributes"))
+        resource = attributes_of_json((resource_spans.get("resource") or {}).get("attributes"))
         scopes = _get(resource_spans, "scopeSpans", "scope_spans")
         for scope_spans in scopes or resource_spans.get("instrumentationLibrarySpans") or ():
             scope = scope_spans.get("scope") or scope_spans.get("instrumentationLibrary") or {}
@@ -159,16 +167,16 @@ def _json_span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> Sp
     status = span.get("status") or {}
     parent = _get(span, "parentSpanId", "parent_span_id")
     return SpanData(
-        _json_id(_get(span, "traceId", "trace_id"), 16),
-        _json_id(_get(span, "spanId", "span_id"), 8),
-        _json_id(parent, 8) if parent else 0,
+        json_id(_get(span, "traceId", "trace_id"), 16),
+        json_id(_get(span, "spanId", "span_id"), 8),
+        json_id(parent, 8) if parent else 0,
         str(span.get("name") or ""),
         kind=_kind(span.get("kind")),
         scope=scope,
-        attributes=_json_attributes(span.get("attributes")),
+        attributes=attributes_of_json(span.get("attributes")),
         resource=resource,
         events=[
-            SpanEvent(str(event.get("name") or ""), _json_attributes(event.get("attributes")))
+            SpanEvent(str(event.get("name") or ""), attributes_of_json(event.get("attributes")))
             for event in span.get("events") or ()
         ],
         start_ns=int(_get(span, "startTimeUnixNano", "start_time_unix_nano") or 0),
@@ -191,7 +199,7 @@ def _kind(value: Any) -> int:
     return value if type(value) is int else _KIND_NAMES.get(str(value), 0)
 
 
-def _json_id(text: Any, size: int) -> int:
+def json_id(text: Any, size: int) -> int:
     """An id: hexadecimal as OTLP has it, or base64 as protobuf's own JSON form has it."""
     text = str(text)
     if len(text) == 2 * size:
@@ -205,16 +213,18 @@ def _json_id(text: Any, size: int) -> int:
     return int.from_bytes(raw, "big")
 
 
-def _json_attributes(pairs: Any) -> dict[str, Any]:
+def attributes_of_json(pairs: Any) -> dict[str, Any]:
+    """Attributes of a JSON request as Python objects."""
     attributes: dict[str, Any] = {}
     for pair in pairs or ():
-        value = _json_value(pair.get("value"), _MAX_DEPTH)
+        value = json_value(pair.get("value"), _MAX_DEPTH)
         if value is not None:
             attributes[pair["key"]] = value
     return attributes
 
 
-def _json_value(value: Any, depth: int) -> Any:
+def json_value(value: Any, depth: int = _MAX_DEPTH) -> Any:
+    """One value of a JSON request as a Python object."""
     if not isinstance(value, dict) or depth <= 0:
         return None
     for kind, content in value.items():
@@ -223,9 +233,9 @@ def _json_value(value: Any, depth: int) -> Any:
         if kind in ("intValue", "int_value"):
             return int(content)
         if kind in ("arrayValue", "array_value"):
-            return [_json_value(member, depth - 1) for member in (content or {}).get("values") or ()]
+            return [json_value(member, depth - 1) for member in (content or {}).get("values") or ()]
         if kind in ("kvlistValue", "kvlist_value"):
-            return {pair["key"]: _json_value(pair.get("value"), depth - 1) for pair in content.get("values") or ()}
+            return {pair["key"]: json_value(pair.get("value"), depth - 1) for pair in content.get("values") or ()}
         if kind in ("bytesValue", "bytes_value"):
             return base64.b64decode(content or "")
     return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall
 from turnwatch.core.evidence import Evidence
@@ -12,6 +13,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
+from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.results import opened
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool_call
@@ -31,10 +33,12 @@ class Recorder:
 
     Args:
         watch: Opens the turns.
+        logs: What log events told beside the spans.
     """
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, logs: LogFacts) -> None:
         self._watch = watch
+        self._logs = logs
         self._complaints = Complaints()
 
     def open(self, scope: Scope, parent: TurnState | None) -> None:
@@ -109,7 +113,7 @@ class Recorder:
         attributes = fact.attributes
         scope.reads_replies = fact.dialect.tool_calls == "either" and not scope.has_tools and not fact.counted
         if scope.reads_replies or scope.lacks_arguments or not turn.tool_calls:
-            scope.asked = asked_of(attributes) or None
+            scope.asked = asked_of(attributes) or self._logs.asked.pop(fact.span_id, None)
         if scope.reads_replies and not scope.asked:
             wants = wants_tools(attributes)
             if wants or (wants is None and not carries_reply(attributes)):
@@ -138,7 +142,7 @@ class Recorder:
         turn = scope.turn
         if not asked or turn is None or scope.has_tools or not scope.reads_replies:
             return
-        results = _results(asked, answered_to(answers.attributes)) if answers is not None else {}
+        results = _results(asked, answered_to(answers.attributes), self._logs.results) if answers is not None else {}
         scope.seen_by_mcp = None
         scope.unread_reply = None
         started = scope.last_ns * _NS if scope.last_ns else None
@@ -159,6 +163,13 @@ class Recorder:
             calls.append(call)
         for call in calls:
             turn.end_call(call)
+
+    def hear_reply(self, scope: Scope, fact: ModelFact) -> None:
+        """Take the tool calls of a reply from a log event that came after the model call was counted."""
+        latest = scope.recent_models[-1] if scope.recent_models else None
+        if latest is fact and scope.reads_replies and scope.asked is None:
+            scope.asked = self._logs.asked.pop(fact.span_id, None)
+            scope.unread_reply = None
 
     # Tool calls
 
@@ -269,7 +280,7 @@ class _Result:
     failed: bool
 
 
-def _results(asked: list[Asked], answers: list[Answered]) -> dict[int, _Result]:
+def _results(asked: list[Asked], answers: list[Answered], logged: Mapping[str, Any]) -> dict[int, _Result]:
     """The result of each call of a reply, by the call's id, or by order where there are no ids."""
     by_id = {answer.call_id: answer for answer in answers if answer.call_id}
     results: dict[int, _Result] = {}
@@ -278,6 +289,8 @@ def _results(asked: list[Asked], answers: list[Answered]) -> dict[int, _Result]:
         answer = by_id.get(request.call_id) if request.call_id else None
         if answer is None and not by_id and len(unnamed) == len(asked):
             answer = unnamed[number]
+        if answer is None and request.call_id in logged:
+            answer = Answered(request.call_id, logged[request.call_id])
         if answer is not None:
             results[number] = _result(answer)
     return results

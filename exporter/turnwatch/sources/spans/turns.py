@@ -8,6 +8,7 @@ from typing import Final
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.facts import ModelFact, ToolFact
+from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.placing import Places
 from turnwatch.sources.spans.recording import Recorder, merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
@@ -46,7 +47,8 @@ class Turns:
         self._settle = settle_seconds
         self._idle = idle_seconds
         self._on_end = on_end
-        self._recorder = Recorder(watch)
+        self.logs = LogFacts()
+        self._recorder = Recorder(watch, self.logs)
         self._bound = watch.settings.bounds.open_turns
         # Each ordered by the time that matters to it, so that looking for what is due looks at that only.
         self._unsettled: dict[Scope, None] = {}  # calls wait here
@@ -200,6 +202,11 @@ class Turns:
         scope.since = now
         self._unsettled.pop(scope, None)
         self._unsettled[scope] = None
+
+    def hear_reply(self, scope: Scope, fact: ModelFact) -> None:
+        """Take the tool calls of a reply from a log event that came late."""
+        if scope.turn is not None and not scope.closed:
+            self._recorder.hear_reply(scope, fact)
 
     def count_now(self, scope: Scope) -> None:
         """Count the model calls held back in a turn: no second span of them will come."""

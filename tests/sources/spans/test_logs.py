@@ -1,0 +1,76 @@
+"""Log events that say what spans leave out, whichever come first."""
+
+import json
+
+import pytest
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from tests.sources.spans.corpus import CountingMeter, added_up, batches, cases
+
+from turnwatch.core.watch import Watch
+from turnwatch.sources.spans.assembly import Assembler
+from turnwatch.sources.spans.logs import LogData, logs_of_json, logs_of_request
+
+CLAUDE = [case for case in cases() if case.dialect == "claude_agent_sdk_native"]
+WRAPPED = [
+    case for case in cases() if case.dialect == "openai_v2_content" and case.name in ("loop_wrapped", "loop_reorder")
+]
+
+
+def claude_logs(case):
+    for file in sorted(case.folder.glob(f"{case.name}.otlp-logs-*.pb")):
+        yield from logs_of_request(ExportLogsServiceRequest.FromString(file.read_bytes()))
+
+
+def sdk_logs(case):
+    for line in (case.folder / f"{case.name}.logs.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        yield LogData(int(record["span_id"], 16), record["event_name"], record["attributes"], record["body"])
+
+
+def read(case, logs, *, logs_first):
+    meter, turns = CountingMeter(), []
+    assembler = Assembler(Watch(meter=meter), on_end=turns.append)
+    if logs_first:
+        assembler.feed_logs(logs, 0.0)
+    for number, batch in enumerate(batches(case, "otlp-protobuf")):
+        assembler.feed(batch, number * 0.06)
+    if not logs_first:
+        assembler.feed_logs(logs, 1.0)
+    assembler.flush()
+    return added_up(turns, meter)
+
+
+@pytest.mark.parametrize("logs_first", [True, False])
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in CLAUDE])
+def test_arguments_in_log_events_are_joined_by_the_calls_id(case, logs_first):
+    found = read(case, claude_logs(case), logs_first=logs_first)
+    assert found.missing_arguments == 0
+    assert found.numbers == case.expected
+    assert found.faults == 0
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in WRAPPED])
+def test_replies_in_log_events_are_joined_by_the_models_span(case):
+    found = read(case, sdk_logs(case), logs_first=True)
+    assert (found.numbers.tool_calls, found.numbers.repeats) == (case.expected.tool_calls, case.expected.repeats)
+    assert found.missing_arguments == 0
+    assert found.turns[0].engine.mode == "full"
+
+
+def test_without_the_log_events_calls_are_counted_after_a_while():
+    case = CLAUDE[0]
+    turns = []
+    assembler = Assembler(Watch(), on_end=turns.append)
+    for batch in batches(case, "otlp-protobuf"):
+        assembler.feed(batch, 0.0)
+    assembler.tick(11.0)
+    assembler.tick(25.0)
+    assert [(turn.tool_calls, turn.missing_arguments) for turn in turns] == [(3, 3)]
+
+
+def test_log_events_in_json_say_the_same():
+    attributes = {"event.name": "tool_result", "tool_use_id": "t1", "tool_input": '{"q": 1}'}
+    pairs = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+    record = {"body": {"stringValue": "claude_code.tool_result"}, "attributes": pairs, "spanId": "00000000000000ff"}
+    (log,) = logs_of_json({"resourceLogs": [{"scopeLogs": [{"logRecords": [record, {"body": {}}]}]}]})
+    assert (log.span_id, log.body, dict(log.attributes)) == (255, "claude_code.tool_result", attributes)
