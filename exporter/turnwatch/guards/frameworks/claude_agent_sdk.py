@@ -1,0 +1,212 @@
+"""The Claude Agent SDK: hooks for its options, and its message stream."""
+
+from __future__ import annotations
+
+import copy
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from typing import Any, Final, Unpack
+
+from turnwatch.core.events import ModelCall, Usage
+from turnwatch.core.guard import Guarding
+from turnwatch.core.usage import read_usage
+from turnwatch.core.watch import Watch
+from turnwatch.errors import MissingExtraError, TurnStopped
+from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.sources.calls_in_progress import ToolCallInProgress
+
+try:
+    from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, HookMatcher, ResultMessage, TextBlock
+except ImportError:
+    raise MissingExtraError("turnwatch.guards.frameworks.claude_agent_sdk", "claude-agent-sdk") from None
+
+MAX_SESSIONS: Final = 1_000
+_EVENTS: Final = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
+
+
+class _Session:
+    """One session of the command line that the SDK runs: its open turn and what is under way.
+
+    Attributes:
+        turn: The turn between a prompt and its result.
+        tools: Tool calls that run, by id.
+        model: The model call whose messages are coming in, and the id of its reply.
+        output_tokens: What the calls before it said they wrote.
+    """
+
+    def __init__(self, turn: ReportedTurn) -> None:
+        self.turn = turn
+        self.tools: dict[str, ToolCallInProgress] = {}
+        self.model: tuple[str | None, ModelCall, AssistantMessage] | None = None
+        self.output_tokens = 0
+
+
+class TurnHooks:
+    """Watches and guards what a prompt sets off as one turn.
+
+    ::
+
+        hooks = TurnHooks(agent="coder", on_loop="nudge", limits=Limits(max_tool_calls=40))
+        async for message in hooks.watch(query(prompt="...", options=hooks.guard(ClaudeAgentOptions(...)))):
+            ...
+
+    ``guard`` sees and stops tool calls; ``watch`` adds model calls, tokens and dollars. A tool call that is refused,
+    or that leaves the turn stuck, ends the run the SDK's way (``continue: false``); ``watch`` then raises
+    ``TurnStopped`` behind the last message. A nudge is put beside a tool's result. Model calls are known when their
+    reply is there, so a limit on them stops the run one call late.
+
+    Args:
+        agent: The agent's name.
+        conversation_id: Its conversation; the session's id when left out.
+        watch: Where it counts; the process's own watch when left out.
+        **guarding: What stops the turn; see ``turnwatch.turn``.
+    """
+
+    def __init__(
+        self,
+        agent: str = "",
+        conversation_id: str | None = None,
+        *,
+        watch: Watch | None = None,
+        **guarding: Unpack[Guarding],
+    ) -> None:
+        self._agent = agent
+        self._conversation_id = conversation_id
+        self._watch = watch
+        self._guarding = guarding
+        self._sessions: OrderedDict[str, _Session] = OrderedDict()
+        self._watched: set[str] = set()
+
+    def guard(self, options: ClaudeAgentOptions | None = None) -> ClaudeAgentOptions:
+        """A copy of these options with the hooks added to those that are there."""
+        options = copy.copy(options) if options is not None else ClaudeAgentOptions()
+        hooks = {event: list(matchers) for event, matchers in (options.hooks or {}).items()}
+        for event in _EVENTS:
+            hooks.setdefault(event, []).append(HookMatcher(hooks=[self._hook]))
+        options.hooks = hooks
+        return options
+
+    def _session(self, session_id: str) -> _Session:
+        session = self._sessions.get(session_id)
+        if session is None or (session.turn.is_own and session.turn.state.ended):
+            turn = ReportedTurn(
+                self._agent, self._conversation_id or session_id or None, watch=self._watch, **self._guarding
+            )
+            session = self._sessions[session_id] = _Session(turn)
+            while len(self._sessions) > MAX_SESSIONS:
+                self._sessions.popitem(last=False)[1].turn.close("evicted")
+        return session
+
+    # Hooks
+
+    async def _hook(self, event: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        session_id = str(event.get("session_id") or "")
+        name = event["hook_event_name"]
+        session = self._session(session_id)
+        try:
+            if name == "PreToolUse":
+                session.tools[event["tool_use_id"]] = session.turn.begin_tool(
+                    event["tool_name"], event["tool_input"], call_id=event["tool_use_id"]
+                )
+            elif name in ("PostToolUse", "PostToolUseFailure"):
+                return self._tool_ended(session, name, event)
+            elif name == "Stop" and session_id not in self._watched:
+                self._close(session_id, session)
+        except TurnStopped as stopped:
+            session.turn.stopped = stopped
+            answer: dict[str, Any] = {"continue_": False, "stopReason": str(stopped)}
+            if name == "PreToolUse":
+                answer["hookSpecificOutput"] = {
+                    "hookEventName": name,
+                    "permissionDecision": "deny",
+                    "permissionDecisionReason": str(stopped),
+                }
+            if session_id not in self._watched:
+                self._close(session_id, session, error=stopped)
+            return answer
+        return {}
+
+    def _tool_ended(self, session: _Session, name: str, event: Any) -> dict[str, Any]:
+        running = session.tools.pop(event["tool_use_id"], None)
+        if running is None:
+            return {}
+        if name == "PostToolUse":
+            running.returned(event.get("tool_response"))
+        else:
+            session.turn.fail_tool(running.call, event.get("error"))
+        nudge = session.turn.take_nudge()
+        return {} if nudge is None else {"hookSpecificOutput": {"hookEventName": name, "additionalContext": nudge}}
+
+    def _close(self, session_id: str, session: _Session, **how: Any) -> None:
+        session.turn.close(**how)
+        self._sessions.pop(session_id, None)
+        self._watched.discard(session_id)
+
+    # Messages
+
+    async def watch(self, messages: AsyncIterator[Any]) -> AsyncIterator[Any]:
+        """The same messages; the model calls among them are counted.
+
+        Args:
+            messages: Of ``query`` or ``ClaudeSDKClient.receive_response``.
+
+        Raises:
+            TurnStopped: The turn was stopped. Behind its last message, or at the reply that passed a limit.
+        """
+        session_id = ""
+        async for message in messages:
+            session_id = session_id or _session_id(message)
+            if session_id:
+                self._watched.add(session_id)
+            if isinstance(message, AssistantMessage):
+                self._replied(session_id, message)
+            yield message
+            if isinstance(message, ResultMessage):
+                self._result(session_id, message)
+
+    def _replied(self, session_id: str, message: AssistantMessage) -> None:
+        session = self._session(session_id)
+        if session.model is not None:
+            if session.model[0] == message.message_id is not None:
+                return  # one more block of the same reply
+            self._end_model(session)
+        try:
+            call = session.turn.begin_model(message.model, provider="anthropic")
+        except TurnStopped as stopped:
+            self._close(session_id, session, error=stopped)
+            raise
+        session.model = (message.message_id, call, message)
+
+    def _end_model(self, session: _Session, usage: Usage | None = None) -> None:
+        if session.model is None:
+            return
+        _, call, message = session.model
+        session.model = None
+        said = read_usage(message.usage)
+        if said is not None:
+            session.output_tokens += said.output
+            if usage is not None and usage.output > session.output_tokens:
+                # A reply's own usage is from its beginning; only the result knows all that was written.
+                said.output += usage.output - session.output_tokens
+        texts = [block.text for block in message.content if isinstance(block, TextBlock)]
+        only_text = len(texts) == len(message.content)
+        session.turn.end_model(call, said, text="".join(texts) if only_text else None)
+
+    def _result(self, session_id: str, message: ResultMessage) -> None:
+        session = self._session(session_id)
+        self._end_model(session, read_usage(message.usage))
+        stopped = session.turn.stopped
+        if session.turn.is_own:
+            session.turn.turn.answer = message.result
+        reason = "max_iterations" if message.subtype == "error_max_turns" else "error"
+        self._close(session_id, session, stop_reason=reason if message.is_error else "final_answer", error=stopped)
+        if stopped is not None:
+            raise stopped
+
+
+def _session_id(message: Any) -> str:
+    session_id = getattr(message, "session_id", None)
+    if session_id is None:
+        data = getattr(message, "data", None)
+        session_id = data.get("session_id") if isinstance(data, dict) else None
+    return str(session_id or "")

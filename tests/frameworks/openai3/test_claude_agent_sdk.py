@@ -1,0 +1,115 @@
+"""The hooks, with the real Claude Agent SDK and the command line that it brings along."""
+
+import pytest
+from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, create_sdk_mcp_server, query
+from claude_agent_sdk import tool as as_tool
+
+import turnwatch as tw
+from frameworks import stub_model
+from frameworks.stub_model import Reply
+from turnwatch.guards.frameworks.claude_agent_sdk import TurnHooks
+
+NAME = "mcp__shop__search_orders"
+
+
+def _for_the_agent(script):
+    """The command line asks models for other things as well; those get a short answer."""
+
+    def answer(number, request):
+        if NAME not in [tool.get("name") for tool in request.body.get("tools") or ()]:
+            return Reply("ok")
+        results = sum(
+            1
+            for message in request.body["messages"]
+            for block in message["content"]
+            if isinstance(block, dict) and block.get("type") == "tool_result"
+        )
+        reply = script(results + 1, request)
+        reply.calls = [(NAME, arguments) for _, arguments in reply.calls]
+        return reply
+
+    return answer
+
+
+@pytest.fixture
+def options(model, tool, tmp_path):
+    @as_tool("search_orders", "Search orders", {"customer_id": str})
+    async def search_orders(arguments):
+        return {"content": [{"type": "text", "text": tool(**arguments)}]}
+
+    return ClaudeAgentOptions(
+        model="claude-haiku-4-5",
+        mcp_servers={"shop": create_sdk_mcp_server("shop", tools=[search_orders])},
+        allowed_tools=[NAME],
+        setting_sources=[],
+        cwd=tmp_path,
+        env={
+            "ANTHROPIC_BASE_URL": model.url,
+            "ANTHROPIC_API_KEY": "none",
+            "CLAUDE_CONFIG_DIR": str(tmp_path / "config"),
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "CLAUDE_CODE_ENABLE_TELEMETRY": "0",
+            "DISABLE_TELEMETRY": "1",
+            "DISABLE_ERROR_REPORTING": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            "ENABLE_TOOL_SEARCH": "false",
+        },
+    )
+
+
+async def _run(hooks, options, seen=None):
+    answer = None
+    async for message in hooks.watch(query(prompt="Where are my orders?", options=hooks.guard(options))):
+        if seen is not None:
+            seen.append(message)
+        if isinstance(message, ResultMessage):
+            answer = message.result
+    return answer
+
+
+async def test_a_healthy_turn_is_untouched_and_counted(model, tool, counts, options):
+    model.script = _for_the_agent(stub_model.healthy)
+    answer = await _run(TurnHooks("support-bot", on_loop="stop", limits=tw.Limits(max_usd=1.0)), options)
+    assert answer == "Both orders are on their way."
+    assert tool.calls == ["C-1", "C-2"]
+    assert counts("agent_tool_calls_total", agent="support-bot", tool=NAME, outcome="ok") == 2
+    assert counts("agent_model_calls_total", agent="support-bot", model="claude-haiku-4-5") == 3
+    assert counts("agent_tokens_total", agent="support-bot", type="input") == 3000
+    assert counts("agent_tokens_total", agent="support-bot", type="output") == 300
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="final_answer") == 1
+    assert counts("agent_open_turns") == 0
+    assert counts("turnwatch_internal_errors_total") == 0
+
+
+async def test_a_loop_is_stopped_by_the_fourth_call(model, tool, counts, options):
+    model.script = _for_the_agent(stub_model.loop)
+    seen = []
+    with pytest.raises(tw.LoopDetected) as stopped:
+        await _run(TurnHooks("support-bot", on_loop="stop"), options, seen)
+    assert len(tool.calls) <= 4
+    assert stopped.value.partial.tool_calls == len(tool.calls)
+    assert isinstance(seen[-1], ResultMessage)
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="loop_detected") == 1
+
+
+async def test_a_nudge_is_in_the_next_request(model, tool, counts, options):
+    model.script = _for_the_agent(stub_model.loop_until_nudged)
+    assert await _run(TurnHooks("support-bot", on_loop="nudge"), options) == "I could not find the order."
+    assert len(tool.calls) <= 4
+
+
+async def test_a_limit_of_tool_calls_leaves_partial_results(model, tool, counts, options):
+    model.script = _for_the_agent(stub_model.different_calls)
+    with pytest.raises(tw.ToolBudgetExceeded) as stopped:
+        await _run(TurnHooks("support-bot", limits=tw.Limits(max_tool_calls=2)), options)
+    assert tool.calls == ["C-1", "C-2"]
+    assert len(stopped.value.partial.results) == 2
+
+
+async def test_without_the_message_stream_the_run_just_ends(model, tool, counts, options):
+    model.script = _for_the_agent(stub_model.loop)
+    hooks = TurnHooks("support-bot", on_loop="stop")
+    async for _ in query(prompt="Where are my orders?", options=hooks.guard(options)):
+        pass
+    assert len(tool.calls) <= 4
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="loop_detected") == 1
