@@ -5,7 +5,7 @@
 Recorded: ``turn.call_tool`` of a turn without a guard: hash, counts, windows, metrics, result evidence, loop engine.
 Guarded: ``gateway.call`` on a cache miss, in a turn with limits, kill flags and ``on_loop: stop``: all of that, and
 the guard, the lookups, the kept result, the circuit breaker and the scratchpad. Both in the same run, round about,
-best of the rounds each, so the ratio holds on a slow or busy machine.
+processor time, best of the rounds each, so the ratio holds on a slow or busy machine.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ def arguments(number: int) -> dict[str, object]:
 def seconds_a_call(call: Callable[[int], object], numbers: itertools.count[int]) -> float:
     """Of one round."""
     chosen = list(itertools.islice(numbers, CALLS))
-    started = time.perf_counter()
+    started = time.thread_time()
     for number in chosen:
         call(number)
-    return (time.perf_counter() - started) / CALLS
+    return (time.thread_time() - started) / CALLS
 
 
 def main() -> None:

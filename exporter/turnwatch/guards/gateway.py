@@ -225,11 +225,11 @@ class ToolGateway:
 
     def _enter(self, state: TurnState) -> Scratchpad:
         """The turn's scratchpad; at its first call, the gateway's limits are put on the turn."""
+        scratchpad = self._scratchpads.get(state)
+        if scratchpad is not None:
+            return scratchpad
         with self._lock:
-            scratchpad = self._scratchpads.get(state)
-            if scratchpad is not None:
-                return scratchpad
-            scratchpad = self._scratchpads[state] = Scratchpad()
+            scratchpad = self._scratchpads.setdefault(state, Scratchpad())
         if state.guard is not None:
             state.guard.tighten(self._guarding.get("limits") or NO_LIMITS, self._max_calls)
         return scratchpad

@@ -134,10 +134,10 @@ class GatewayCall:
         """
         self._ask_for_the_callers_word(confirmed)
         result: Any = NOT_ANSWERED
-        with self._shared.quietly("a lookup of an earlier result"):
-            if confirmed:
-                self._key = None
-            elif self._key is not None and self._rules.reuse_s:
+        if confirmed:
+            self._key = None
+        elif self._key is not None and self._rules.reuse_s:
+            with self._shared.quietly("a lookup of an earlier result"):
                 kept = self._shared.results.get(self._key)
                 if kept is not None:
                     result = kept.get()
@@ -182,8 +182,8 @@ class GatewayCall:
 
     def flight_to_wait_for(self, *, in_a_thread: bool) -> Flight | None:
         """The same call that is running already; None when this one has to run."""
-        with self._shared.quietly("a look at running calls"):
-            if self._key is not None:
+        if self._key is not None:
+            with self._shared.quietly("a look at running calls"):
                 # A read that began before a write must not answer one that was asked for after it.
                 epoch = None if self._changes else self._shared.results.epoch
                 flight, is_mine = self._shared.flights.board((self._key, epoch))
@@ -219,9 +219,10 @@ class GatewayCall:
 
     def wait_after_result(self, result: object) -> float | None:
         """Seconds until the next attempt after a response with a status that is worth one; None for no more."""
-        with self._shared.quietly("a retry policy"):
-            if self._is_bad(result) and may_be_repeated(self._call):
-                return self._wait(result)
+        if hasattr(result, "status_code"):
+            with self._shared.quietly("a retry policy"):
+                if self._is_bad(result) and may_be_repeated(self._call):
+                    return self._wait(result)
         return None
 
     def _is_bad(self, result: object) -> bool:

@@ -44,21 +44,21 @@ def exact_key(raw: bytes, args: object, volatile_keys: frozenset[str]) -> bytes:
     """
     if volatile_keys or b"null" in raw:  # orjson writes NaN as null
         raw = canonical_bytes(args, volatile_keys)
-    return hashlib.blake2b(raw, digest_size=16).digest()
+    return raw if len(raw) <= 256 else hashlib.blake2b(raw, digest_size=16).digest()
 
 
 @final
 class Kept:
     """A result's content, as it was when the tool returned it."""
 
-    __slots__ = ("content", "epoch", "kind", "lifetime", "size")
+    __slots__ = ("content", "epoch", "expires", "kind", "size")
 
     def __init__(self, kind: str, content: Any, size: int) -> None:
         self.kind = kind
         self.content = content
         self.size = size + _BYTES_AN_ENTRY
         self.epoch = 0
-        self.lifetime = 0.0
+        self.expires = 0.0
 
     @classmethod
     def of(cls, result: object) -> Kept | None:
@@ -104,9 +104,10 @@ class KeptResults:
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._kept: cachetools.TLRUCache[Key, Kept] = cachetools.TLRUCache(
-            MAX_BYTES, _expires, timer=clock, getsizeof=_size
-        )
+        # Not a cache with times of its own: what is out of date must not be handed out, but need not make room
+        # before room is needed, and looking for it at every call costs more than the rest of a lookup.
+        self._kept: cachetools.LRUCache[Key, Kept] = cachetools.LRUCache(MAX_BYTES, getsizeof=_size)
+        self._clock = clock
         self._lock = threading.Lock()
         self._epoch = 0
 
@@ -129,7 +130,9 @@ class KeptResults:
         """The result of the identical call before, if it still holds."""
         with self._lock:
             kept = self._kept.get(key)
-            return kept if kept is not None and kept.epoch == self._epoch else None
+        if kept is None or kept.epoch != self._epoch or kept.expires <= self._clock():
+            return None
+        return kept
 
     def keep(self, key: Key, kept: Kept, epoch: int, seconds: float) -> None:
         """Keep a result for so many seconds.
@@ -141,14 +144,10 @@ class KeptResults:
             seconds: Its lifetime.
         """
         kept.epoch = epoch
-        kept.lifetime = seconds
+        kept.expires = self._clock() + seconds
         with self._lock:
             if epoch == self._epoch:
                 self._kept[key] = kept
-
-
-def _expires(_: Key, kept: Kept, now: float) -> float:
-    return now + kept.lifetime
 
 
 def _size(kept: Kept) -> int:
