@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from turnwatch.core.watch import Watch
 from turnwatch.service.decode import Decoded, decode
+from turnwatch.service.log_details import PATIENCE_SECONDS, LogJoin
 from turnwatch.service.refusal import BUSY, FAULT, Refusal
 from turnwatch.service.signals import Form, Signal
 from turnwatch.sources.spans.span import PassingSpan, SpanData
@@ -51,6 +52,8 @@ class Intake:
         self._watch = watch
         self._limits = watch.settings.service
         self._turns = turns
+        # A turn that is over takes nothing more in.
+        self._join = LogJoin(min(PATIENCE_SECONDS, self._limits.turn_grace_s))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="turnwatch-intake")
         self._lock = threading.Lock()
         self._pending = 0
@@ -91,8 +94,11 @@ class Intake:
         except Exception:
             self._watch.internal_error("decoding a request")
             raise Refusal(FAULT, "the request could not be read") from None
+        now = self._watch.clock()
         if decoded.spans:
-            self._turns.feed(decoded.spans, self._watch.clock())
+            self._turns.feed(self._join.join(decoded.spans, now), now)
+        if decoded.details and (ready := self._join.note(decoded.details)):
+            self._turns.feed(ready, now)
         if decoded.rejected and signal == "traces":
             self._watch.count("turnwatch_spans_total", "rejected", amount=decoded.rejected)
         return decoded
@@ -104,10 +110,16 @@ class Intake:
     def _tick(self) -> None:
         self._last_beat = self._watch.clock()
         try:
+            if overdue := self._join.overdue(self._last_beat):
+                self._turns.feed(overdue, self._last_beat)
             self._turns.tick(self._last_beat)
             self._turns.report()
         except Exception:
             self._watch.internal_error("ending turns that are due")
+
+    def _flush(self) -> None:
+        self._turns.feed(self._join.overdue(float("inf")), self._watch.clock())
+        self._turns.flush()
 
     @property
     def is_stalled(self) -> bool:
@@ -117,7 +129,7 @@ class Intake:
     def close(self) -> None:
         """Do what waits, end every turn and stop the thread. Blocks."""
         try:
-            self._thread.submit(self._turns.flush).result()
+            self._thread.submit(self._flush).result()
         except Exception:
             self._watch.internal_error("ending the open turns")
         self._thread.shutdown()
