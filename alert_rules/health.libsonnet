@@ -1,7 +1,7 @@
 // The watch itself: is anything being seen at all?
 function(config, q)
   local rose(name, matchers=[]) = q.rose(name, [], matchers, bornLate=true);
-  local judged(only=[]) = q.grown('agent_turns_judged_total', [], only, '1h');
+  local lately(counter) = q.grown(counter, [], [], '1h');
   [
   {
     alert: 'AgentMetricsAbsent',
@@ -25,7 +25,7 @@ function(config, q)
   {
     alert: 'AgentWatchDegraded',
     severity: 'warning',
-    // Something was lost (errors, evicted turns, folded labels), or the sources say too little to judge most turns.
+    // Something was lost (errors, evicted turns, folded labels), or most calls cannot be compared with each other.
     expr:
       q.anyOf([
         rose('turnwatch_internal_errors_total'),
@@ -35,12 +35,15 @@ function(config, q)
         rose('turnwatch_forward_dropped_total'),
       ])
       + '\nor\n'
-      + q.group(judged(['mode="none"']) + '\n/\n' + judged() + ' > 0.5\nand ' + judged() + ' >= ' + config.minimum.turns),
+      + q.group(
+        lately('turnwatch_fingerprint_missing_total') + '\n/\n' + lately('agent_tool_calls_total') + ' > 0.5'
+        + '\nand ' + lately('agent_tool_calls_total') + ' >= ' + config.minimum.toolCalls
+      ),
     filledIn: ['job'],
     dashboard: 'turnwatch-self',
     summary: 'Agents are watched, but not well enough to rely on it.',
     description:
-      'turnwatch in job {{ $labels.job }} has failed inside, dropped turns, folded label values, or cannot judge most '
-      + 'turns (reads {{ $value | humanize }}). A loop may go unseen.',
+      'turnwatch in job {{ $labels.job }} has failed inside, dropped turns, folded label values, or sees most tool '
+      + 'calls without their arguments (reads {{ $value | humanize }}). A loop may go unseen.',
   },
 ]

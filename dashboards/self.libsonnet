@@ -39,17 +39,17 @@ function(config)
           },
           shared.number {
             title: 'Judged in full',
-            description: 'Share of the turns over the time shown whose arguments and results the loop engine saw.',
+            description: 'Of the turns with tool calls over the time shown: the share whose results the loop engine saw, not only their arguments.',
             unit: 'percentunit',
             width: 6,
-            queries: { Share: q.grown(q.ofJob('agent_turns_judged_total', ['mode="full"'])) + ' / (' + q.grown(q.ofJob('agent_turns_judged_total')) + ' > 0)' },
+            queries: { Share: q.grown(q.ofJob('agent_turns_judged_total', ['mode="full"'])) + ' / (' + q.grown(q.ofJob('agent_turns_judged_total', ['mode!="none"'])) + ' > 0)' },
           },
         ],
       },
       {
         title: 'What it sees',
         panels: [
-          counted('Turns judged', 'Turns by how much of them the loop engine could see: arguments and results, arguments only, nothing.', 'agent_turns_judged_total', 'mode') { stacked: true },
+          counted('Turns judged', 'Turns by how much of them the loop engine could see: arguments and results, arguments only, nothing (or no tool call).', 'agent_turns_judged_total', 'mode') { stacked: true },
           counted('Spans read', 'Spans by what became of them.', 'turnwatch_spans_total', 'outcome') { stacked: true },
           counted('Calls without arguments', 'Tool calls whose arguments the source did not carry: they cannot be compared.', 'turnwatch_fingerprint_missing_total', 'source'),
         ],

@@ -6,7 +6,7 @@ local datasource = { type: 'prometheus', uid: '${datasource}' };
 
 // Each variable, and the series that its values are read from. Narrowed by the ones before it.
 local sources = {
-  job: 'turnwatch_build_info',
+  job: '{__name__=~"turnwatch_build_info|agent_open_turns"}',
   agent: 'agent_open_turns{job=~"$job"}',
   tool: 'agent_tool_calls_total{job=~"$job", agent=~"$agent"}',
   model: 'agent_model_calls_total{job=~"$job", agent=~"$agent"}',

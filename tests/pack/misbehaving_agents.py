@@ -1,0 +1,128 @@
+"""An exporter process of its own: one agent for each alert, named after it, that does what the alert is about.
+
+Started with the trailing window in seconds. Prints the port of /metrics, goes to work when a line comes in, and
+serves until its standard input is closed.
+"""
+
+import contextlib
+import sys
+import threading
+import time
+
+import turnwatch as tw
+
+MODEL = "claude-sonnet-4-5"
+KNOWN_AGENTS = 40
+
+
+def nothing(query=""):
+    return []
+
+
+def failing(query=""):
+    raise OSError("down")
+
+
+def think(turn, model=MODEL, tokens=100):
+    with turn.model_call(model) as call:
+        call.usage(input_tokens=tokens, output_tokens=10)
+
+
+def in_a_turn(work):
+    def behaviour(agent):
+        with tw.turn(agent=agent) as turn:
+            work(turn)
+
+    return behaviour
+
+
+def loop(turn):
+    for _ in range(8):
+        think(turn)
+        turn.call_tool("search", nothing, query="the same")
+
+
+def take_many_steps(turn):
+    for _ in range(30):
+        think(turn)
+
+
+def wait_long(turn):
+    time.sleep(600)
+
+
+def use_unknown_model(turn):
+    think(turn, model="own-7b")
+
+
+def invent_names(agent):
+    for number in range(KNOWN_AGENTS):
+        tw.TurnState(f"{agent}-{number}").end()
+
+
+def chat_without_end(agent):
+    for _ in range(60):
+        with tw.turn(agent=agent, conversation_id="c-1") as turn:
+            think(turn)
+
+
+def be_stopped(agent):
+    limits = tw.Limits(max_tool_calls=1)
+    with contextlib.suppress(tw.TurnStopped), tw.turn(agent=agent, limits=limits) as turn:
+        for query in range(3):
+            turn.call_tool("search", nothing, query=query)
+
+
+def fail(turn):
+    for query in range(20):
+        with contextlib.suppress(OSError):
+            turn.call_tool("fetch", failing, query=query)
+        if query == 0:
+            time.sleep(2)  # a rate needs a sample from before
+
+
+def take_long(agent):
+    for _ in range(12):
+        with tw.turn(agent=agent):
+            time.sleep(1.3)
+
+
+def spend_slowly(turn):
+    think(turn)
+    time.sleep(2)
+    think(turn, tokens=1_500_000)
+
+
+BEHAVIOURS = {
+    "AgentDuplicateToolCalls": in_a_turn(loop),
+    "AgentLoopDetected": in_a_turn(loop),
+    "AgentConversationRunaway": chat_without_end,
+    "AgentIterationsHigh": in_a_turn(take_many_steps),
+    "AgentTurnTokensHigh": in_a_turn(lambda turn: think(turn, tokens=1_100_000)),
+    "AgentTurnLatencyHigh": take_long,
+    "AgentTurnStuckOpen": in_a_turn(wait_long),
+    "AgentStoppedByGuard": be_stopped,
+    "AgentTurnSpendHigh": in_a_turn(lambda turn: think(turn, tokens=2_000_000)),
+    "AgentSpendRateHigh": in_a_turn(spend_slowly),
+    "AgentUnpricedModel": in_a_turn(use_unknown_model),
+    "AgentToolErrorsHigh": in_a_turn(fail),
+    "AgentWatchDegraded": invent_names,
+}
+
+
+def main(window_seconds):
+    tw.configure(
+        tw.Settings(detect={"window_seconds": window_seconds}, bounds={"agents": len(BEHAVIOURS) + KNOWN_AGENTS // 2})
+    )
+    server, _ = tw.start_metrics_server(port=0)
+    for agent in BEHAVIOURS:
+        tw.TurnState(agent).end()
+    print(server.server_port, flush=True)
+    sys.stdin.readline()
+    for agent, behaviour in BEHAVIOURS.items():
+        threading.Thread(target=behaviour, args=(agent,), daemon=True).start()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))
