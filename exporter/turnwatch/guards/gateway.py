@@ -134,7 +134,7 @@ class ToolGateway:
         answer = call.answer(confirmed)
         if answer is not NOT_ANSWERED:
             return answer
-        while (flight := call.flight_to_wait_for(in_a_thread=True)) is not None:
+        while (flight := call.flight_to_wait_for()) is not None:
             outcome = flight.wait()
             if outcome is not None:
                 return call.landed(outcome)
@@ -171,7 +171,8 @@ class ToolGateway:
         answer = call.answer(confirmed)
         if answer is not NOT_ANSWERED:
             return answer
-        while (flight := call.flight_to_wait_for(in_a_thread=False)) is not None:
+        loop = asyncio.get_running_loop()
+        while (flight := call.flight_to_wait_for(loop)) is not None:
             outcome = await flight.await_()
             if outcome is not None:
                 return call.landed(outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final, final
 
@@ -180,14 +181,18 @@ class GatewayCall:
         self._running.returned(safe_mode, outcome="denied")
         return safe_mode
 
-    def flight_to_wait_for(self, *, in_a_thread: bool) -> Flight | None:
-        """The same call that is running already; None when this one has to run."""
+    def flight_to_wait_for(self, loop: asyncio.AbstractEventLoop | None = None) -> Flight | None:
+        """The same call that is running already; None when this one has to run.
+
+        Args:
+            loop: The event loop that would wait for it; None for a thread.
+        """
         if self._key is not None:
             with self._shared.quietly("a look at running calls"):
                 # A read that began before a write must not answer one that was asked for after it.
                 epoch = None if self._changes else self._shared.results.epoch
-                flight, is_mine = self._shared.flights.board((self._key, epoch))
-                if not is_mine and not (in_a_thread and flight.needs_this_thread()):
+                flight, is_mine = self._shared.flights.board((self._key, epoch), loop)
+                if not is_mine and (loop is not None or not flight.needs_this_thread()):
                     return flight
                 self._flight = flight if is_mine else None
         self._begin_epoch()

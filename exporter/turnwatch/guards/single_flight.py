@@ -15,7 +15,7 @@ from turnwatch.guards.results import Kept
 Outcome = Kept | BaseException | None
 """What came of a flight: the content, what was raised, or None when it has to be run again."""
 
-_mine: ContextVar[frozenset[Hashable]] = ContextVar("turnwatch_flights", default=frozenset())
+_mine: ContextVar[tuple[Hashable, ...]] = ContextVar("turnwatch_flights", default=())
 
 
 @final
@@ -24,11 +24,11 @@ class Flight:
 
     __slots__ = ("_done", "_key", "_loop", "_token")
 
-    def __init__(self, key: Hashable) -> None:
+    def __init__(self, key: Hashable, loop: asyncio.AbstractEventLoop | None) -> None:
         self._key = key
         self._done: Future[Outcome] | None = None  # made for the first that waits: most calls have nobody waiting
-        self._loop = _running_loop()
-        self._token: Token[frozenset[Hashable]] | None = None
+        self._loop = loop
+        self._token: Token[tuple[Hashable, ...]] | None = None
 
     def needs_this_thread(self) -> bool:
         """Whether the call runs in this thread's event loop, so that blocking here would keep it from ending."""
@@ -53,10 +53,14 @@ class Flights:
         self._running: dict[Hashable, Flight] = {}
         self._lock = threading.Lock()
 
-    def board(self, key: Hashable) -> tuple[Flight, bool]:
+    def board(self, key: Hashable, loop: asyncio.AbstractEventLoop | None = None) -> tuple[Flight, bool]:
         """The flight of this key, and whether the caller has to fly it (and then to land it).
 
         A call made from inside the same call is a flight of its own: waiting for itself would never end.
+
+        Args:
+            key: What is the same call.
+            loop: The event loop that the caller would fly it in; None for a thread.
         """
         with self._lock:
             flight = self._running.get(key)
@@ -64,9 +68,9 @@ class Flights:
                 if flight._done is None:
                     flight._done = Future()
                 return flight, False
-            flight = Flight(key)
+            flight = Flight(key, loop)
             self._running.setdefault(key, flight)
-        flight._token = _mine.set(_mine.get() | {key})
+        flight._token = _mine.set((*_mine.get(), key))
         return flight, True
 
     def land(self, flight: Flight, outcome: Outcome) -> None:
