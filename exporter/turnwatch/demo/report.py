@@ -55,8 +55,10 @@ def show(ending: Ending, console: Console) -> None:
     else:
         console.print(Panel(_payload_table(ending.page), title="what the webhook got", title_align="left"))
     if ending.page_seconds is not None:
-        console.print(f"The page came {ending.page_seconds:.1f} s after the third identical call.", style="bold")
-    console.print(in_the_morning(ending.morning))
+        console.print(
+            f"The page came {ending.page_seconds:.1f} s after the third identical call.", style="bold", highlight=False
+        )
+    console.print(in_the_morning(ending.morning), highlight=False)
 
 
 def in_the_morning(morning: Morning) -> str:
