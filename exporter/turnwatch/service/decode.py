@@ -89,16 +89,14 @@ def _items(message: Any, signal: Signal, form: Form) -> int:
 
 def _take_spans(decoded: Decoded, spans: Iterable[SpanData | PassingSpan], limits: Service) -> None:
     crowded = 0
+    take = decoded.spans.append
     for span in spans:
-        if type(span) is PassingSpan:
-            if span.attribute_count > limits.max_attributes:
-                crowded += 1
-            elif span.has_ids:
-                decoded.spans.append(span)
+        if type(span) is PassingSpan:  # most spans; nothing of them is kept
+            take(span)
         elif len(span.attributes) > limits.max_attributes:
             crowded += 1
         elif 0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128:
-            decoded.spans.append(span)
+            take(span)
     decoded.items = max(decoded.items, crowded + len(decoded.spans))  # JSON may have names in another style
     decoded.rejected = decoded.items - len(decoded.spans)
     if crowded:

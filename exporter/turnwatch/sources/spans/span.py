@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 SERVER: Final = 2
-_TRACE_ID_BYTES: Final = 16
 CLIENT: Final = 3
 
 NO_EVENTS: Final[tuple[SpanEvent, ...]] = ()
@@ -103,17 +102,6 @@ class PassingSpan:
         self.span_id = span_id
         self._message = message
         self._decode = decode
-
-    @property
-    def attribute_count(self) -> int:
-        """How many attributes it has."""
-        return len(self._message.attributes)
-
-    @property
-    def has_ids(self) -> bool:
-        """Whether it has a valid trace and span id."""
-        trace_id = self._message.trace_id
-        return self.span_id > 0 and len(trace_id) == _TRACE_ID_BYTES and any(trace_id)
 
     def decoded(self) -> SpanData:
         """The span, as far as it matters for spans below it."""
