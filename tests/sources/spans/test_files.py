@@ -9,6 +9,7 @@ from tests.sources.spans.corpus import Case, cases
 from turnwatch.sources.spans.files import Problem, format_of, iter_turns, read_spans_file
 
 CASE = Case("vercel_ai_v6", "loop")
+CLAUDE = Case("claude_agent_sdk_native", "loop")
 SPANS = 14
 LOOP = (6, 5, 7)
 
@@ -41,7 +42,7 @@ def test_a_files_format_is_told_by_its_content(way, format, tmp_path):
 
 def test_other_files_are_no_span_files(tmp_path):
     for name, content in {
-        "logs.pb": next(iter(Case("claude_agent_sdk_native", "loop").folder.glob("loop.otlp-logs-*.pb"))).read_bytes(),
+        "metrics.pb": next(iter(CLAUDE.folder.glob("loop.otlp-metrics-*.pb"))).read_bytes(),
         "truth.json": (CASE.folder / "loop.truth.json").read_bytes(),
         "noise": random.Random(1).randbytes(4000),
         "empty": b"",
@@ -117,3 +118,10 @@ def test_a_turn_names_the_file_in_which_it_begins():
     (one,) = iter_turns(CASE.files("sdk-json"))
     assert one.path == CASE.files("sdk-json")[0]
     assert one.turn.ended
+
+
+def test_logs_beside_the_spans_are_read_as_well():
+    spans, logs = CLAUDE.files("otlp-protobuf"), sorted(CLAUDE.folder.glob("loop.otlp-logs-*.pb"))
+    assert {format_of(file) for file in logs} == {"otlp-logs"}
+    assert found(*spans, *logs) == [LOOP]
+    assert found(*spans) == [(6, 0, 7)]

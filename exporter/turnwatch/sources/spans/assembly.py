@@ -21,27 +21,24 @@ from typing import Final
 from turnwatch.core.events import MISSING
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
+from turnwatch.sources.spans.above import Above
+from turnwatch.sources.spans.calls import Calls
 from turnwatch.sources.spans.dialect import Dialect, dialect_of
 from turnwatch.sources.spans.facts import (
     ModelFact,
     ToolFact,
     agent_name,
-    conversation_of,
-    merge_usage,
     model_fact,
-    service_name,
     tool_fact,
 )
+from turnwatch.sources.spans.hints import about_agent, give_hints, spoken_name
 from turnwatch.sources.spans.logs import LogData
-from turnwatch.sources.spans.loose import LooseCalls
 from turnwatch.sources.spans.placing import CallPlace, Places
-from turnwatch.sources.spans.recording import merged
 from turnwatch.sources.spans.roles import is_of_interest, role_of
-from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
-from turnwatch.sources.spans.span import SERVER, PassingSpan, SpanData
+from turnwatch.sources.spans.scope import Scope
+from turnwatch.sources.spans.span import PassingSpan, SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.turns import Turns
-from turnwatch.sources.spans.usage import usage_of_agent
 
 # Spans and log events are sent in batches of their own, each some seconds after it was begun.
 _LOGS_SECONDS: Final = 10.0
@@ -78,14 +75,13 @@ class Assembler:
             idle_seconds=idle_seconds,
             on_end=on_end,
         )
-        self._loose = LooseCalls()
+        self._above = Above(self._places, self._turns)
+        self._calls = Calls(self._places, self._above, self._turns)
         self._spans: dict[str, int] = {}
         # Tool spans whose arguments come as log events, by call id and since when they wait
         self._without_arguments: dict[str, tuple[SpanData, float]] = {}
         self._is_flushing = False
-        # Spans seen while they were open, and turns that somebody else opened (see in_process).
-        self._announced: dict[int, None] = {}
-        self._adopted: dict[int, Scope] = {}
+        self._announced: dict[int, None] = {}  # spans seen while they were open (see in_process)
 
     @property
     def open_turns(self) -> int:
@@ -151,15 +147,15 @@ class Assembler:
             elif role == "tool":
                 if dialect.arguments_in_logs and not self._arguments_from_logs(span, fact, now):
                     return
-                self._take_tool(span, fact, now)
+                self._calls.take_tool(span, fact, now)
             else:
-                self._take_mcp(span, fact, now)
+                self._calls.take_mcp(span, fact, now)
         elif role == "model":
             if span.failed and stop_reason_of(span) == "max_iterations":
                 # The framework's own limit was met before the model was called.
                 self._pass_through(span, dialect, now)
                 return
-            self._take_model(span, model_fact(span, dialect), now)
+            self._calls.take_model(span, model_fact(span, dialect), now)
         elif role == "agent":
             self._take_agent(span, dialect, now)
         else:
@@ -172,139 +168,11 @@ class Assembler:
         self._count("agent" if role_of(span, dialect) == "agent" else "step")
         scope = self._places.of(span.span_id)
         if isinstance(scope, Scope) and scope.key == span.span_id and not scope.is_adopted:
-            self._about_agent(scope, span, dialect)
-            above = scope.above.found() if scope.above is not None else self._known_above(span)
+            about_agent(scope, span, dialect)
+            above = scope.above.found() if scope.above is not None else self._above.known(span)
             if above is None and span.parent_id:
-                above = self._scope_above(span, now)
+                above = self._above.of(span, now)
             self._turns.finish(scope, above, span, now)
-
-    # Spans that are calls
-
-    def _take_tool(self, span: SpanData, fact: ToolFact, now: float) -> None:
-        above = self._scope_above(span, now)
-        if above is None:
-            self._take_second(span)
-            return
-        self._places.came(span.span_id, CallPlace(fact, above))
-        below = self._places.take(span.span_id)
-        if below is not None:
-            self._merge_inner_tools(fact, below)
-            if below.turn is not None or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
-                below.agent = below.agent or fact.call.tool
-                self._turns.finish(below, above, span, now)
-            else:
-                self._turns.join(below, above, now)
-                above = above.found()
-        self._give_hints(above, span, fact.dialect)
-        self._turns.add(above, fact, now)
-
-    @staticmethod
-    def _merge_inner_tools(fact: ToolFact, below: Scope) -> None:
-        """Take in the spans of other instrumentations that lie inside this one and stand for the same call."""
-        inner_calls, below.seen_by_mcp = below.seen_by_mcp, None
-        if inner_calls and len(inner_calls) == 1 and inner_calls[0].call.outcome == "error":
-            below.failure = below.failure or inner_calls[0].call.error_type or "error"
-        if below.failure is not None and fact.call.outcome != "error":
-            fact.call.outcome, fact.call.error_type = "error", below.failure
-        left: list[Fact] = []
-        for inner in below.pending or ():
-            if isinstance(inner, ToolFact) and inner.scope != fact.scope and is_same_tool(inner.call, fact.call):
-                if fact.call.args is MISSING and fact.call.input_hash is None:
-                    fact.call.args, fact.call.input_hash = inner.call.args, inner.call.input_hash
-                fact.call.tool = min(fact.call.tool, inner.call.tool, key=len)
-                fact.call.call_id = fact.call.call_id or inner.call.call_id
-                fact.call.result = fact.call.result or inner.call.result
-                fact.counted = fact.counted or inner.counted
-                if inner.call.outcome == "error":
-                    fact.call.outcome = "error"
-                    fact.call.error_type = fact.call.error_type or inner.call.error_type
-            else:
-                left.append(inner)
-        below.pending = left or None
-
-    def _take_mcp(self, span: SpanData, fact: ToolFact, now: float) -> None:
-        below = self._places.take(span.span_id)
-        if below is not None:
-            inner, below.seen_by_mcp = below.seen_by_mcp, None  # the server's view of this call
-            if inner and inner[0].call.outcome == "error" and fact.call.outcome != "error":
-                fact.call.outcome, fact.call.error_type = "error", inner[0].call.error_type
-        if not span.parent_id and span.kind == SERVER:
-            # A server that was told of no trace: whoever called it sees the call as well.
-            if below is not None:
-                self._turns.finish(below, None, span, now)
-            return
-        above = self._scope_above(span, now)
-        if above is None:
-            self._take_second(span)
-            return
-        self._places.came(span.span_id, CallPlace(fact, above))
-        if below is not None:
-            self._turns.join(below, above, now)
-            above = above.found()
-        if fact.counted:
-            return
-        self._give_hints(above, span, fact.dialect)
-        self._turns.add_seen_by_mcp(above, fact, now)
-        if not span.parent_id:
-            self._turns.finish(above, None, span, now)
-
-    def _take_second(self, span: SpanData) -> None:
-        """A span inside one that was told of already, which stands for the same call."""
-        self._count("second")
-        place = self._places.of(span.parent_id)
-        if place is not None:
-            self._places.came(span.span_id, place)
-
-    def _take_model(self, span: SpanData, fact: ModelFact, now: float) -> None:
-        below = self._places.take(span.span_id)
-        if below is not None:
-            kept: list[Fact] = []
-            for inner in below.pending or ():
-                if isinstance(inner, ModelFact):
-                    fact = merged(fact, inner)
-                else:
-                    kept.append(inner)
-            below.pending = kept or None
-            below.pending_models = 0
-        is_adopted = span.span_id in self._adopted
-        if not span.parent_id and not is_adopted and (below is None or below.is_empty):
-            self._take_loose(span, fact, now)
-            return
-        above = self._scope_above(span, now)
-        if above is None:
-            self._take_second(span)
-            place = self._places.of(span.parent_id)
-            if isinstance(place, CallPlace) and isinstance(place.fact, ModelFact):
-                merge_usage(place.fact.call, fact.call)
-            return
-        self._places.came(span.span_id, CallPlace(fact, above))
-        if below is not None and not below.is_empty:
-            self._turns.join(below, above, now)
-            above = above.found()
-        self._give_hints(above, span, fact.dialect)
-        self._turns.add(above, fact, now)
-        if not span.parent_id and not is_adopted:
-            self._turns.finish(above, None, span, now)
-
-    def _take_loose(self, span: SpanData, fact: ModelFact, now: float) -> None:
-        """A model call that is a trace of its own: a raw client without a span round its loop."""
-        conversation = conversation_of(span)
-        scope = self._loose.scope_for(fact, conversation)
-        if scope is None:
-            scope = Scope(span.span_id, span.trace_id, now)
-            scope.raw = True
-            self._give_hints(scope, span, fact.dialect)
-            self._turns.add(scope, fact, now)
-            self._turns.open(scope)
-        else:
-            self._turns.add(scope, fact, now)
-        self._places.came(span.span_id, scope)
-        self._turns.count_now(scope)
-        if self._loose.goes_on(scope, fact, span.attributes, conversation):
-            self._turns.goes_on(scope)
-        else:
-            scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
-            self._turns.end_soon(scope, now)
 
     # Spans round calls
 
@@ -316,18 +184,18 @@ class Assembler:
                 self._places.put_back(span.span_id, below)
             self._pass_through(span, dialect, now, agent=name, is_agent=True)
             return
-        above = self._known_above(span)
+        above = self._above.known(span)
         if below is None and above is not None and above.is_agent and above.agent == name and not above.closed:
             self._pass_through(span, dialect, now, agent=name, is_agent=True)
             return
         scope = below or Scope(span.span_id, span.trace_id, now)
         scope.agent = name
         scope.is_agent = scope.saw_agent = True
-        self._about_agent(scope, span, dialect)
+        about_agent(scope, span, dialect)
         if scope.is_empty and span.parent_id:
             # A wrapper, or an agent that made no call: whoever is above learns its name.
             if above is None:
-                above = self._scope_above(span, now)
+                above = self._above.of(span, now)
             if above is not None and not above.closed:
                 above.take_hints(scope)
                 scope.above = above
@@ -337,7 +205,7 @@ class Assembler:
             self._places.came(span.span_id, scope)
             return
         if above is None and span.parent_id:
-            above = self._scope_above(span, now)
+            above = self._above.of(span, now)
         self._turns.finish(scope, above, span, now)
         self._places.came(span.span_id, scope)
 
@@ -357,11 +225,11 @@ class Assembler:
             return
         if is_agent and dialect is not None:
             below.saw_agent = True
-            below.agent = below.agent or agent or _spoken_name(span.name)
-            self._about_agent(below, span, dialect)
+            below.agent = below.agent or agent or spoken_name(span.name)
+            about_agent(below, span, dialect)
         elif dialect is not None:
-            self._give_hints(below, span, dialect)
-        above = self._scope_above(span, now) if span.parent_id or span.span_id in self._adopted else None
+            give_hints(below, span, dialect)
+        above = self._above.of(span, now) if span.parent_id or span.span_id in self._above.adopted else None
         if above is not None:
             self._turns.join(below, above, now)
         elif below.is_empty and not is_agent:
@@ -380,76 +248,6 @@ class Assembler:
             inside = self._places.wait_for(span.parent_id, span.trace_id, now)
         if isinstance(inside, Scope) and inside.is_empty:
             inside.failure = str(span.attributes.get("error.type") or "error")
-
-    def _about_agent(self, scope: Scope, span: SpanData, dialect: Dialect) -> None:
-        scope.agent_dialect = scope.agent_dialect or dialect
-        scope.conversation = scope.conversation or conversation_of(span)
-        scope.service = scope.service or service_name(span)
-        if scope.agent_usage is None:
-            scope.agent_usage = usage_of_agent(span.attributes)
-            scope.model_name = scope.model_name or str(span.attributes.get("gen_ai.request.model") or "")
-        scope.stop_reason = stop_reason_of(span)
-
-    @staticmethod
-    def _give_hints(scope: Scope, span: SpanData, dialect: Dialect) -> None:
-        if scope.turn is not None:
-            return
-        if not scope.agent:
-            scope.agent = agent_name(span, dialect)
-        if scope.conversation is None:
-            scope.conversation = conversation_of(span)
-        if not scope.service:
-            scope.service = service_name(span)
-
-    # Which scope
-
-    def _known_above(self, span: SpanData) -> Scope | None:
-        """The scope of the span's parent, if there is one already."""
-        adopted = self._adopted.get(span.span_id)
-        if adopted is not None:
-            return adopted
-        place = self._places.of(span.parent_id)
-        return place if isinstance(place, Scope) else None
-
-    def _scope_above(self, span: SpanData, now: float) -> Scope | None:
-        """The scope in which this span counts; None when a span that came before stands for the same call."""
-        parent = span.parent_id
-        if self._adopted and span.span_id in self._adopted:
-            return self._adopted[span.span_id]
-        if not parent:
-            return Scope(span.span_id, span.trace_id, now)
-        place = self._places.of(parent)
-        if isinstance(place, Scope):
-            return place
-        if isinstance(place, CallPlace):
-            return self._scope_within(place, span, now)
-        scope = self._places.wait_for(place or parent, span.trace_id, now)
-        oldest = self._places.over_bound()
-        if oldest is not None and oldest.turn is None and not oldest.is_empty:
-            self._turns.settle(oldest, now)
-        return scope
-
-    def _scope_within(self, place: CallPlace, span: SpanData, now: float) -> Scope | None:
-        """Where a span counts that lies inside a tool call which is told of already."""
-        dialect = dialect_of(span)
-        role = role_of(span, dialect)
-        told = place.fact
-        if isinstance(told, ModelFact):
-            return None if role == "model" else place.above.found()
-        if role == "mcp":
-            return None
-        if role == "model":
-            return (place.within or place.above).found()
-        if role == "tool":
-            fact = tool_fact(span, dialect)
-            if fact.scope != told.scope and is_same_tool(fact.call, told.call):
-                return None
-        if place.within is None:
-            place.within = Scope(span.parent_id, span.trace_id, now)
-            place.within.agent = told.call.tool
-            place.within.is_agent = True
-            place.within.above = place.above
-        return place.within.found()
 
     # Log events
 
@@ -508,7 +306,7 @@ class Assembler:
         self._take_without_arguments(float("inf"), float("-inf"))
         self._turns.flush()
         self._places.clear()
-        self._loose.clear()
+        self._calls.clear()
         self.report()
 
     # Its own counts
@@ -528,15 +326,9 @@ class Assembler:
         late, self._turns.late = self._turns.late, 0
         if late:
             counts["late"] = late
+        second, self._calls.second = self._calls.second, 0
+        if second:
+            counts["second"] = second
         with self._watch.lock:
             for outcome, number in counts.items():
                 self._watch.meter.counter("turnwatch_spans_total", outcome).inc(number)
-
-
-def _spoken_name(name: str) -> str:
-    """What an agent span is called, where nothing else names the agent."""
-    for start in ("invoke_agent ", "invoke_workflow "):
-        name = name.removeprefix(start)
-    for end in (".run", "._execute_core", ".kickoff", ".workflow", ".agent"):
-        name = name.removesuffix(end)
-    return name

@@ -16,9 +16,10 @@ from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
 from turnwatch.sources.spans import otlp, sdk_json
 from turnwatch.sources.spans.assembly import Assembler
+from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
 from turnwatch.sources.spans.span import SpanData
 
-Format = Literal["sdk-json", "otlp-json", "otlp-protobuf"]
+Format = Literal["sdk-json", "otlp-json", "otlp-protobuf", "otlp-logs"]
 
 _HEAD_BYTES: Final = 65_536
 # Bodies and documents are read whole. No exporter writes larger ones; a file this large is something else.
@@ -72,6 +73,8 @@ def ignore(problem: Problem) -> None:
 def format_of(path: Path) -> Format | None:
     """The format of a file of spans by its content, or None when it is no such file.
 
+    Log records in OTLP count as such a file: some dialects say in them what their spans leave out.
+
     Raises:
         OSError: the file cannot be read.
     """
@@ -82,19 +85,24 @@ def format_of(path: Path) -> Format | None:
         return _json_format(start)
     if not head or path.stat().st_size > _MAX_DOCUMENT_BYTES:
         return None
+    raw = path.read_bytes()
     try:
-        return "otlp-protobuf" if _body(path.read_bytes()) else None
+        if _body(raw):
+            return "otlp-protobuf"
     except MissingExtraError:
         # The first field of a traces request has number 1 and is a message.
         return "otlp-protobuf" if head[:1] == b"\n" else None
     except ValueError:
-        return None
+        pass  # it may be log records
+    return "otlp-logs" if _is_logs_body(raw) else None
 
 
 def _json_format(start: bytes) -> Format | None:
     # The keys of either format stand near the start of every object, before long values do.
     if b'"resourceSpans"' in start or b'"resource_spans"' in start:
         return "otlp-json"
+    if b'"resourceLogs"' in start:
+        return "otlp-logs"
     if b'"trace_id"' in start and b'"span_id"' in start and b'"context"' in start:
         return "sdk-json"
     return None
@@ -196,6 +204,48 @@ def _body(raw: bytes) -> list[SpanData]:
         raise ValueError("not an OTLP traces request") from error
 
 
+def _is_logs_body(raw: bytes) -> bool:
+    from google.protobuf.message import DecodeError
+
+    try:
+        return any(record.time_unix_nano or record.observed_time_unix_nano for record in _log_records(raw))
+    except DecodeError:
+        return False
+
+
+def _log_records(raw: bytes) -> Iterator[Any]:
+    for resource_logs in _logs_request(raw).resource_logs:
+        for scope_logs in resource_logs.scope_logs:
+            yield from scope_logs.log_records
+
+
+def _logs_request(raw: bytes) -> Any:
+    from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+
+    return ExportLogsServiceRequest.FromString(raw)
+
+
+def read_logs_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[LogData]:
+    """The log records of a file that tell something of calls.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        if file.read(1) not in (b"{", b"["):
+            yield from logs_of_request(_logs_request(path.read_bytes()))
+            return
+        file.seek(0)
+        for number, line in enumerate(file, 1):
+            value = _loaded(line)
+            try:
+                if not is_logs_json(value):
+                    raise ValueError("no logs request")
+                yield from logs_of_json(value)
+            except (ValueError, TypeError, KeyError, AttributeError):
+                on_problem(Problem(path, number, "not an OTLP logs request"))
+
+
 def _read_body(path: Path, on_problem: OnProblem) -> Iterator[SpanData]:
     if path.stat().st_size > _MAX_DOCUMENT_BYTES:
         on_problem(Problem(path, 0, "too large for an OTLP body"))
@@ -242,8 +292,14 @@ def iter_turns(paths: Iterable[Path], watch: Watch | None = None, on_problem: On
         on_end=ended.append,
     )
     files: dict[str, Path] = {}
+    of_spans: list[Path] = []
+    for path in span_files(paths):
+        if format_of(path) == "otlp-logs":
+            assembler.feed_logs(read_logs_file(path, on_problem), 0.0)
+        else:
+            of_spans.append(path)
     newest = 0.0
-    for span in _in_end_order(_spans_of(paths, files, on_problem)):
+    for span in _in_end_order(_spans_of(of_spans, files, on_problem)):
         newest = max(newest, span.end_ns * 1e-9)
         assembler.feed((span,), newest)
         if ended:
@@ -254,7 +310,7 @@ def iter_turns(paths: Iterable[Path], watch: Watch | None = None, on_problem: On
 
 
 def _spans_of(paths: Iterable[Path], files: dict[str, Path], on_problem: OnProblem) -> Iterator[SpanData]:
-    for path in span_files(paths):
+    for path in paths:
         for span in read_spans_file(path, on_problem):
             files.setdefault(f"{span.trace_id:032x}", path)
             yield span

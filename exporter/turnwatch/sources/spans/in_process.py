@@ -8,6 +8,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.dialect import Dialect, dialect_of
 from turnwatch.sources.spans.facts import agent_name
+from turnwatch.sources.spans.hints import give_hints
 from turnwatch.sources.spans.placing import CallPlace
 from turnwatch.sources.spans.roles import is_of_interest, role_of, says_its_role
 from turnwatch.sources.spans.scope import Scope
@@ -40,11 +41,11 @@ class InProcessAssembler(Assembler):
         scope.turn = turn
         scope.agent = turn.agent
         scope.is_agent = scope.is_adopted = True
-        self._adopted[span_id] = scope
+        self._above.adopted[span_id] = scope
 
     def disown(self, span_id: int) -> None:
         """Forget an adoption: the span has ended."""
-        self._adopted.pop(span_id, None)
+        self._above.adopted.pop(span_id, None)
 
     def announce(self, span: SpanData, now: float) -> bool:
         """Take note of a span that is still open.
@@ -54,7 +55,7 @@ class InProcessAssembler(Assembler):
         """
         if self._places.has_come(span.span_id):
             return True
-        adopted = self._adopted.get(span.span_id)
+        adopted = self._above.adopted.get(span.span_id)
         dialect = dialect_of(span)
         if not is_of_interest(span.scope, span.name, span.attributes) or not says_its_role(span, dialect):
             return False
@@ -74,9 +75,9 @@ class InProcessAssembler(Assembler):
         name = agent_name(span, dialect)
         if not name:
             return False  # many say their name only at their end
-        above = self._known_above(span)
+        above = self._above.known(span)
         if dialect.agent_per_step or (above is not None and above.is_agent and above.agent == name):
-            if not span.parent_id and span.span_id not in self._adopted:
+            if not span.parent_id and span.span_id not in self._above.adopted:
                 return False
             self._alias(span, now)
             return True
@@ -84,18 +85,18 @@ class InProcessAssembler(Assembler):
         scope.agent = name
         scope.is_agent = scope.saw_agent = True
         scope.above = above
-        self._give_hints(scope, span, dialect)
+        give_hints(scope, span, dialect)
         self._places.came(span.span_id, scope)
         self._announced[span.span_id] = None
         return True
 
     def _alias(self, span: SpanData, now: float) -> None:
         below = self._places.take(span.span_id)
-        adopted = self._adopted.get(span.span_id)
+        adopted = self._above.adopted.get(span.span_id)
         self._places.came(span.span_id, adopted if adopted is not None else span.parent_id)
         self._announced[span.span_id] = None
         if below is not None:
-            above = adopted or self._scope_above(span, now)
+            above = adopted or self._above.of(span, now)
             if above is not None:
                 self._turns.join(below, above, now)
 

@@ -1,0 +1,164 @@
+"""Spans that stand for calls: each call into its scope, once, whoever else tells of it."""
+
+from __future__ import annotations
+
+from turnwatch.core.events import MISSING
+from turnwatch.sources.spans.above import Above
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of, merge_usage
+from turnwatch.sources.spans.hints import give_hints
+from turnwatch.sources.spans.loose import LooseCalls
+from turnwatch.sources.spans.placing import CallPlace, Places
+from turnwatch.sources.spans.recording import merged
+from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
+from turnwatch.sources.spans.span import SERVER, SpanData
+from turnwatch.sources.spans.turns import Turns
+
+
+class Calls:
+    """Takes tool and model calls in.
+
+    Args:
+        places: Scopes by span.
+        above: Finds the scope in which a span counts.
+        turns: Counts.
+    """
+
+    def __init__(self, places: Places, above: Above, turns: Turns) -> None:
+        self._places = places
+        self._above = above
+        self._turns = turns
+        self._loose = LooseCalls()
+        self.second = 0
+
+    def clear(self) -> None:
+        """Forget which turns wait for their next model call."""
+        self._loose.clear()
+
+    def take_tool(self, span: SpanData, fact: ToolFact, now: float) -> None:
+        """Take a tool call in."""
+        above = self._above.of(span, now)
+        if above is None:
+            self._take_second(span)
+            return
+        self._places.came(span.span_id, CallPlace(fact, above))
+        below = self._places.take(span.span_id)
+        if below is not None:
+            self._merge_inner_tools(fact, below)
+            if below.turn is not None or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
+                below.agent = below.agent or fact.call.tool
+                self._turns.finish(below, above, span, now)
+            else:
+                self._turns.join(below, above, now)
+                above = above.found()
+        give_hints(above, span, fact.dialect)
+        self._turns.add(above, fact, now)
+
+    @staticmethod
+    def _merge_inner_tools(fact: ToolFact, below: Scope) -> None:
+        """Take in the spans of other instrumentations that lie inside this one and stand for the same call."""
+        inner_calls, below.seen_by_mcp = below.seen_by_mcp, None
+        if inner_calls and len(inner_calls) == 1 and inner_calls[0].call.outcome == "error":
+            below.failure = below.failure or inner_calls[0].call.error_type or "error"
+        if below.failure is not None and fact.call.outcome != "error":
+            fact.call.outcome, fact.call.error_type = "error", below.failure
+        left: list[Fact] = []
+        for inner in below.pending or ():
+            if isinstance(inner, ToolFact) and inner.scope != fact.scope and is_same_tool(inner.call, fact.call):
+                if fact.call.args is MISSING and fact.call.input_hash is None:
+                    fact.call.args, fact.call.input_hash = inner.call.args, inner.call.input_hash
+                fact.call.tool = min(fact.call.tool, inner.call.tool, key=len)
+                fact.call.call_id = fact.call.call_id or inner.call.call_id
+                fact.call.result = fact.call.result or inner.call.result
+                fact.counted = fact.counted or inner.counted
+                if inner.call.outcome == "error":
+                    fact.call.outcome = "error"
+                    fact.call.error_type = fact.call.error_type or inner.call.error_type
+            else:
+                left.append(inner)
+        below.pending = left or None
+
+    def take_mcp(self, span: SpanData, fact: ToolFact, now: float) -> None:
+        """Take in a tool call as an MCP client or server saw it."""
+        below = self._places.take(span.span_id)
+        if below is not None:
+            inner, below.seen_by_mcp = below.seen_by_mcp, None  # the server's view of this call
+            if inner and inner[0].call.outcome == "error" and fact.call.outcome != "error":
+                fact.call.outcome, fact.call.error_type = "error", inner[0].call.error_type
+        if not span.parent_id and span.kind == SERVER:
+            # A server that was told of no trace: whoever called it sees the call as well.
+            if below is not None:
+                self._turns.finish(below, None, span, now)
+            return
+        above = self._above.of(span, now)
+        if above is None:
+            self._take_second(span)
+            return
+        self._places.came(span.span_id, CallPlace(fact, above))
+        if below is not None:
+            self._turns.join(below, above, now)
+            above = above.found()
+        if fact.counted:
+            return
+        give_hints(above, span, fact.dialect)
+        self._turns.add_seen_by_mcp(above, fact, now)
+        if not span.parent_id:
+            self._turns.finish(above, None, span, now)
+
+    def _take_second(self, span: SpanData) -> None:
+        """A span inside one that was told of already, which stands for the same call."""
+        self.second += 1
+        place = self._places.of(span.parent_id)
+        if place is not None:
+            self._places.came(span.span_id, place)
+
+    def take_model(self, span: SpanData, fact: ModelFact, now: float) -> None:
+        """Take a model call in."""
+        below = self._places.take(span.span_id)
+        if below is not None:
+            kept: list[Fact] = []
+            for inner in below.pending or ():
+                if isinstance(inner, ModelFact):
+                    fact = merged(fact, inner)
+                else:
+                    kept.append(inner)
+            below.pending = kept or None
+            below.pending_models = 0
+        is_adopted = span.span_id in self._above.adopted
+        if not span.parent_id and not is_adopted and (below is None or below.is_empty):
+            self._take_loose(span, fact, now)
+            return
+        above = self._above.of(span, now)
+        if above is None:
+            self._take_second(span)
+            place = self._places.of(span.parent_id)
+            if isinstance(place, CallPlace) and isinstance(place.fact, ModelFact):
+                merge_usage(place.fact.call, fact.call)
+            return
+        self._places.came(span.span_id, CallPlace(fact, above))
+        if below is not None and not below.is_empty:
+            self._turns.join(below, above, now)
+            above = above.found()
+        give_hints(above, span, fact.dialect)
+        self._turns.add(above, fact, now)
+        if not span.parent_id and not is_adopted:
+            self._turns.finish(above, None, span, now)
+
+    def _take_loose(self, span: SpanData, fact: ModelFact, now: float) -> None:
+        """A model call that is a trace of its own: a raw client without a span round its loop."""
+        conversation = conversation_of(span)
+        scope = self._loose.scope_for(fact, conversation)
+        if scope is None:
+            scope = Scope(span.span_id, span.trace_id, now)
+            scope.raw = True
+            give_hints(scope, span, fact.dialect)
+            self._turns.add(scope, fact, now)
+            self._turns.open(scope)
+        else:
+            self._turns.add(scope, fact, now)
+        self._places.came(span.span_id, scope)
+        self._turns.count_now(scope)
+        if self._loose.goes_on(scope, fact, span.attributes, conversation):
+            self._turns.goes_on(scope)
+        else:
+            scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
+            self._turns.end_soon(scope, now)

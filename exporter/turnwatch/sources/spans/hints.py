@@ -1,0 +1,42 @@
+"""What a span tells of the agent whose turn it belongs to."""
+
+from __future__ import annotations
+
+from turnwatch.sources.spans.dialect import Dialect
+from turnwatch.sources.spans.facts import agent_name, conversation_of, service_name
+from turnwatch.sources.spans.scope import Scope
+from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.stops import stop_reason_of
+from turnwatch.sources.spans.usage import usage_of_agent
+
+
+def give_hints(scope: Scope, span: SpanData, dialect: Dialect) -> None:
+    """Note what a call's or step's span says of the agent above it, as long as nobody knows better."""
+    if scope.turn is not None:
+        return
+    if not scope.agent:
+        scope.agent = agent_name(span, dialect)
+    if scope.conversation is None:
+        scope.conversation = conversation_of(span)
+    if not scope.service:
+        scope.service = service_name(span)
+
+
+def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
+    """Note what an agent's own span says."""
+    scope.agent_dialect = scope.agent_dialect or dialect
+    scope.conversation = scope.conversation or conversation_of(span)
+    scope.service = scope.service or service_name(span)
+    if scope.agent_usage is None:
+        scope.agent_usage = usage_of_agent(span.attributes)
+        scope.model_name = scope.model_name or str(span.attributes.get("gen_ai.request.model") or "")
+    scope.stop_reason = stop_reason_of(span)
+
+
+def spoken_name(name: str) -> str:
+    """What an agent span is called, where nothing else names the agent."""
+    for start in ("invoke_agent ", "invoke_workflow "):
+        name = name.removeprefix(start)
+    for end in (".run", "._execute_core", ".kickoff", ".workflow", ".agent"):
+        name = name.removesuffix(end)
+    return name
