@@ -55,16 +55,15 @@ def read_folder(folder: Path) -> tuple[list[Recording], int]:
     for path in sorted([*folder.rglob("*.jsonl"), *folder.rglob("*.jsonl.gz")]):
         if path.name.startswith("labels"):
             continue
-        opened = gzip.open(path, "rt") if path.suffix == ".gz" else path.open()
-        with opened as lines:
-            for line in lines:
-                try:
-                    record = json.loads(line)
-                    if not looks_like_trajectory(record):
-                        raise ValueError
-                    recordings.append(_recording(record, labels))
-                except (ValueError, TypeError, KeyError, AttributeError):
-                    broken += 1
+        raw = path.read_bytes()
+        for line in (gzip.decompress(raw) if path.suffix == ".gz" else raw).splitlines():
+            try:
+                record = json.loads(line)
+                if not looks_like_trajectory(record):
+                    raise ValueError
+                recordings.append(_recording(record, labels))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                broken += 1
     return recordings, broken
 
 

@@ -39,7 +39,7 @@ class Thresholds:
     nearly: int = 1
     error_warn: int = 3
     error_stuck: int = 3
-    error_novel: float = 3.0
+    error_novel: float = 2.0
     futile_warn: int = 5
     futile_stuck: int = 6
     cycle_repetitions: int = 3
