@@ -21,7 +21,7 @@ demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
 
 test: $(INSTALLED) servers ## Run every test, with coverage
 	$(BIN)/pytest -m heavy
-	$(BIN)/pytest -m "not heavy" --cov --cov-fail-under=90
+	$(BIN)/pytest -m "not heavy" --numprocesses 2 --dist loadscope --cov --cov-fail-under=90
 
 test-frameworks: $(FRAMEWORKS:%=.venvs/%/.installed) ## Run the tests with real agent frameworks, each set in an environment of its own
 	@for set in $(FRAMEWORKS); do echo "== $$set"; \
