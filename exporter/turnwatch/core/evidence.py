@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import Counter
 from typing import Any, Final, final
 
 import orjson
@@ -184,17 +185,20 @@ def hash_text(text: str) -> bytes:
 
 
 # What differs between two runs of the same command although nothing that matters changed.
+# Every branch begins at the start of a word, which is cheap to tell.
 _VOLATILE: Final = re.compile(
     r"""
-    (?P<uuid>\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)
-  | (?P<date>\b\d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b
-      |\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\ +\d{1,2}(?:,?\ +(?:\d{4}|\d\d:\d\d(?::\d\d)?))?\b
-      |\b\d{1,2}/\d{1,2}/\d{2,4}\b)
-  | (?P<clock>\b\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b)
-  | (?P<duration>\b\d+(?:\.\d+)?\ ?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b)
-  | (?P<temporary>(?:/private)?/(?:tmp|var/folders|var/tmp)/[^\s'":,;)\]]+|\btmp[a-z0-9_]{6,}\b)
-  | (?P<pid>\b(?:pid|process|thread)[ =:#]*\d+\b)
-  | (?P<hexadecimal>\b0x[0-9a-f]+\b|\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b)
+    \b(?:
+    (?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)
+  | (?P<date>\d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b
+      |(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\ +\d{1,2}(?:,?\ +(?:\d{4}|\d\d:\d\d(?::\d\d)?))?\b
+      |\d{1,2}/\d{1,2}/\d{2,4}\b)
+  | (?P<clock>\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b)
+  | (?P<duration>\d+(?:\.\d+)?\ ?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b)
+  | (?P<temporary>(?:tmp|var/folders|var/tmp)/[^\s'":,;)\]]+|tmp[a-z0-9_]{6,}\b)
+  | (?P<pid>(?:pid|process|thread)[ =:#]*\d+\b)
+  | (?P<hexadecimal>0x[0-9a-f]+\b|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b)
+    )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
@@ -212,20 +216,17 @@ def simhash(text: str) -> int | None:
     words = _WORDS.findall(text.lower())
     if len(words) < _SIM_MIN_WORDS:
         return None
-    # 64 counters side by side in one integer, 32 bits each: adding a word is one addition.
+    # 64 counters of 16 bits side by side in one integer: adding a word is one addition, however often it occurs.
     total = 0
-    for word in words:
+    for word, count in Counter(words).items():
         digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        total += sum(_LANES[byte] << (256 * place) for place, byte in enumerate(digest))
+        total += int.from_bytes(b"".join(map(_LANES.__getitem__, digest)), "little") * count
     half = len(words) / 2
-    bits = 0
-    for lane in range(64):
-        if (total >> (32 * lane)) & 0xFFFFFFFF > half:
-            bits |= 1 << lane
-    return bits
+    counters = total.to_bytes(128, "little")
+    return sum(1 << lane for lane in range(64) if counters[2 * lane] + 256 * counters[2 * lane + 1] > half)
 
 
-_LANES: Final = tuple(sum(1 << (32 * bit) for bit in range(8) if byte >> bit & 1) for byte in range(256))
+_LANES: Final = tuple(bytes(byte >> (at // 2) & 1 if at % 2 == 0 else 0 for at in range(16)) for byte in range(256))
 
 
 def same_page(one: int | None, other: int | None) -> bool:
