@@ -60,6 +60,17 @@ def test_what_the_spans_lack_is_said(case, way):
         assert found.calls_without_usage == found.numbers.iterations
 
 
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.dialect) for case in cases() if case.name == "loop"])
+def test_a_loop_is_stuck_wherever_arguments_and_results_are_carried(case):
+    verdicts = [turn.verdict for turn in found_in(case, "sdk-json").turns]
+    if "arguments" in case.lacks():
+        assert verdicts == [None] * len(verdicts)
+    elif case.dialect == "openlit_openai_nocontent":  # its calls have arguments and no results
+        assert [(verdict.severity, verdict.mode) for verdict in verdicts] == [("warn", "args_only")]
+    else:
+        assert [(verdict.severity, verdict.mode) for verdict in verdicts] == [("stuck", "full")]
+
+
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.dialect}-{case.name}") for case in cases()])
 def test_order_does_not_matter_where_parents_come_before_children(case):
     spans = [span for batch in batches(case, "sdk-json") for span in batch]

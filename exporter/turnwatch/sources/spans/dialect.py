@@ -57,6 +57,7 @@ class Dialect:
         tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only.
         agent_per_step: Agent spans stand for steps of one turn as well, so the outermost is the turn.
         step_tools: Tools by which the framework moves or ends a turn; not calls of the agent's own tools.
+        agent_in_span_name: An agent's span is called after the agent and says so in an attribute only at its end.
         wrong_agent_names: Agent names that the dialect puts on every span.
         tool_name_in_result: The tool's name stands in the result only.
         arguments_in_logs: Arguments come as log events, by the call's id.
@@ -70,6 +71,7 @@ class Dialect:
     tool_calls: Literal["spans", "either"] = "either"
     agent_per_step: bool = False
     step_tools: frozenset[str] = frozenset()
+    agent_in_span_name: bool = False
     wrong_agent_names: frozenset[str] = frozenset()
     tool_name_in_result: bool = False
     arguments_in_logs: bool = False
@@ -128,7 +130,7 @@ def _conventions(data: dict[str, Any]) -> Conventions:
 
 def _declared(data: dict[str, Any]) -> Dialect:
     known = {
-        "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "step_tools",
+        "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "agent_in_span_name", "step_tools",
         "wrong_agent_names", "tool_name_in_result", "arguments_in_logs",
     }  # fmt: skip
     unknown = set(data) - known
@@ -142,6 +144,7 @@ def _declared(data: dict[str, Any]) -> Dialect:
         components=tuple((rule["attribute"], Patterns(rule["values"])) for rule in data.get("component", ())),
         tool_calls=data.get("tool_calls", "either"),
         agent_per_step=data.get("agent_per_step", False),
+        agent_in_span_name=data.get("agent_in_span_name", False),
         step_tools=frozenset(data.get("step_tools", ())),
         wrong_agent_names=frozenset(data.get("wrong_agent_names", ())),
         tool_name_in_result=data.get("tool_name_in_result", False),

@@ -73,6 +73,8 @@ class InProcessAssembler(Assembler):
 
     def _announce_agent(self, span: SpanData, dialect: Dialect, now: float) -> bool:
         name = agent_name(span, dialect)
+        if not name and dialect.agent_in_span_name and self._places.has_come(span.parent_id):
+            name = span.name  # the outermost is called after the workflow, and has nothing above it
         if not name:
             return False  # many say their name only at their end
         above = self._above.known(span)

@@ -75,7 +75,8 @@ def _global_provider(sdk_provider: type[TracerProvider]) -> TracerProvider:
 def _say_what_sampling_hides(provider: Any) -> None:
     sampler = getattr(provider, "sampler", None)
     description = sampler.get_description() if sampler is not None else ""
-    if "TraceIdRatio" in description or "AlwaysOff" in description:
+    of_roots = description.partition("root:")[2] or description  # a ParentBased sampler names four more
+    if of_roots.startswith(("TraceIdRatio", "AlwaysOff")):
         logger.warning(
             "The tracer provider samples (%s). Spans that are not sampled are not seen: their turns are neither "
             "counted nor judged, and their spend is not in the metrics.",

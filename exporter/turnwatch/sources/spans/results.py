@@ -118,7 +118,7 @@ def _content(value: dict[str, Any], result: ToolResult) -> Any:
     """What is inside one envelope, or None when there is none."""
     if "lc" in value and isinstance(value.get("kwargs"), dict):  # LangChain's serialised objects
         return value["kwargs"]
-    if isinstance(value.get("output"), dict) and "kwargs" in value:  # LangChain's callbacks, by Traceloop
+    if isinstance(value.get("output"), dict) and value.keys() <= {"output", "kwargs"}:  # LangChain's callbacks
         return value["output"]
     if value.get("type") == "tool" and isinstance(value.get("data"), dict):  # LangChain's message_to_dict
         return value["data"]

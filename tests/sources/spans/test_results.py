@@ -1,0 +1,73 @@
+"""Results out of the messages that frameworks wrap round them, whose ids differ on every call."""
+
+import json
+
+import pytest
+
+from turnwatch.core.evidence import Evidence
+from turnwatch.sources.spans.results import opened, result_of
+from turnwatch.sources.spans.span import SpanData, SpanEvent
+
+MESSAGE = {"content": "no hits", "type": "tool", "name": "search", "tool_call_id": "call_7", "status": "success"}
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        MESSAGE,
+        {"type": "tool", "data": MESSAGE},
+        {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": MESSAGE},
+        {"output": {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": MESSAGE}, "kwargs": {"tags": []}},
+        {"output": MESSAGE},
+        {"tool_name": "search", "raw_input": {"kwargs": {}}, "raw_output": "no hits", "is_error": False},
+        {"result": "no hits"},
+        "content='no hits' name='search' tool_call_id='call_7'",
+        "no hits",
+    ],
+)
+def test_the_result_is_what_the_tool_returned(wrapped):
+    raw = wrapped if isinstance(wrapped, str) else json.dumps(wrapped)
+    assert Evidence.of(opened(raw).value).exact == Evidence.of("no hits").exact
+    assert not opened(raw).failed
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        {**MESSAGE, "status": "error"},
+        {"output": {**MESSAGE, "status": "error"}},
+        {"tool_name": "search", "raw_output": "x", "is_error": True},
+        {"result": "x", "is_error": True},
+    ],
+)
+def test_an_error_that_only_the_result_tells_of_is_an_error(wrapped):
+    assert opened(json.dumps(wrapped)).failed
+
+
+def test_an_error_written_by_repr_is_an_error():
+    assert opened("content='x' name='search' tool_call_id='c' status='error'").failed
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"failed": True},
+        {"attributes": {"error.type": "Timeout"}},
+        {"attributes": {"gen_ai.tool.status": "error"}},
+        {"attributes": {"haystack.tool.error": True}},
+        {"attributes": {"langfuse.observation.level": "ERROR"}},
+    ],
+)
+def test_an_error_that_the_span_tells_of_is_an_error(more):
+    assert result_of(SpanData(1, 1, **more)).failed
+
+
+def test_the_text_of_an_error_is_its_result():
+    event = SpanEvent("exception", {"exception.type": "app.Down", "exception.message": "503"})
+    result = result_of(SpanData(1, 1, failed=True, events=[event]))
+    assert (result.value, result.error_type) == ("503", "Down")
+
+
+def test_a_result_of_the_tools_own_shape_is_left_as_it_is():
+    own = json.dumps({"content": "x", "pages": 3})
+    assert opened(own).value == own
