@@ -9,6 +9,7 @@ import pytest
 
 import turnwatch as tw
 from turnwatch.settings import Circuit, Retries, Tools
+from turnwatch.settings_file import load_settings
 
 
 class Shop:
@@ -173,6 +174,22 @@ def test_conversations_never_share_results(watch):
         whose.set(user)
         with tw.turn("a", f"c-{user}", watch=watch):
             assert gateway.call("get_profile") == user
+
+
+def test_a_new_turn_sends_again_and_a_declared_read_is_kept_for_the_conversation(watch):
+    ran: list[str] = []
+    gateway = tw.ToolGateway(
+        impls={"send_email": lambda: ran.append("send"), "read_file": lambda: ran.append("read")},
+        watch=watch,
+        overrides={"read_file": {"read_only": True}},
+    )
+    for _ in range(2):
+        with tw.turn("a", "c-1", watch=watch):
+            gateway.call("send_email")
+    for _ in range(2):
+        with tw.turn("a", "c-1", watch=watch):
+            gateway.call("read_file")
+    assert ran == ["send", "send", "read"]
 
 
 @pytest.mark.parametrize(
@@ -654,3 +671,29 @@ async def test_a_plain_call_in_the_loop_does_not_wait_for_a_coroutine_of_that_lo
     await asyncio.sleep(0)
     assert await other() == "plain"
     assert await task == "plain"
+
+
+def test_all_of_the_settings_for_tools_can_stand_in_a_file(tmp_path, clock):
+    (tmp_path / "turnwatch.yaml").write_text(
+        """
+        budgets: {max_steps: 25, max_tool_calls: 12, max_seconds: 60, max_usd: 1.0}
+        tools:
+          dedupe_window_s: 60
+          cache_ttl_s: 30
+          retries: {max_attempts: 2, retryable_status: [408, 429, 500, 502, 503, 504]}
+          overrides: {get_job_status: {polling: true}, send_email: {side_effect: true}, read_file: {read_only: true}}
+        on_loop: stop
+        """
+    )
+    watch = tw.Watch(load_settings(path=tmp_path / "turnwatch.yaml"), clock=clock)
+    ran: list[str] = []
+    tools = ("get_job_status", "send_email", "read_file", "search")
+    gateway = tw.ToolGateway(
+        impls={tool: lambda tool=tool: ran.append(tool) or f"of {tool}" for tool in tools}, watch=watch
+    )
+    for tool in tools:
+        for _ in range(3):
+            gateway.call(tool)
+    assert [ran.count(tool) for tool in tools] == [3, 1, 1, 1]
+    with pytest.raises(tw.ToolBudgetExceeded):
+        gateway.call("search", {})

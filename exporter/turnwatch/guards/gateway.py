@@ -221,6 +221,7 @@ class ToolGateway:
             scratchpad,
             state.guard,
             state.conversation_id or state.turn_id,
+            state.turn_id,
             self._safe_mode.get(name),
         )
 

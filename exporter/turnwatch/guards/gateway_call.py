@@ -64,7 +64,8 @@ class GatewayCall:
         breaker: Its tool's circuit.
         scratchpad: Its turn's.
         guard: Its turn's.
-        scope: What results and holds belong to: the conversation, or the turn where there is none.
+        conversation: What holds and declared reads belong to: the conversation's id, or the turn's where it has none.
+        turn: What every other result belongs to: a user who asks again, in a new turn, wants it done again.
         safe_mode: What answers in place of the tool when it is down; None for a text that says so.
     """
 
@@ -95,7 +96,8 @@ class GatewayCall:
         breaker: CircuitBreaker,
         scratchpad: Scratchpad,
         guard: Guard | None,
-        scope: str,
+        conversation: str,
+        turn: str,
         safe_mode: object,
     ) -> None:
         self._running = running
@@ -113,16 +115,16 @@ class GatewayCall:
         self._raw: bytes | None = None
         self._key: tuple[str, str, bytes] | None = None
         call = running.call
-        self._hold_key: tuple[str, str, object] = (scope, call.tool, call.input_hash)
+        self._hold_key: tuple[str, str, object] = (conversation, call.tool, call.input_hash)
         with self._shared.quietly("what is known of a tool"):
             rules.declare(call)
             self._changes = may_change_something(call)
             self._raw = plain_json(args)
             if self._raw is not None:
                 exact = exact_key(self._raw, args, rules.volatile_keys)
-                self._hold_key = (scope, call.tool, exact)
+                self._hold_key = (conversation, call.tool, exact)
                 if may_be_reused(call):
-                    self._key = (scope, call.tool, exact)
+                    self._key = (conversation if rules.override.read_only else turn, call.tool, exact)
 
     # Before the tool runs
 

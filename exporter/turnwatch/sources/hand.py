@@ -131,6 +131,7 @@ class Turn:
         """Open the turn without making it the current one, and without a span: for turns that are no block of code.
 
         Raises:
+            ValueError: ``on_loop`` names no response.
             TurnStopped: It cannot be guarded and ``fail_closed`` is set.
         """
         parent = _current.get()
@@ -141,7 +142,11 @@ class Turn:
             turn_id=self._turn_id,
             watch=self._watch,
         )
-        self._state.guard = open_guard(self._state, self._guarding)
+        try:
+            self._state.guard = open_guard(self._state, self._guarding)
+        except Exception:
+            self._state.end("error")
+            raise
         return self
 
     def close(self, stop_reason: str = "final_answer") -> None:
