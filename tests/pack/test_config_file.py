@@ -43,6 +43,15 @@ def test_the_file_sets_the_keys_of_the_config(settings_file):
     }
 
 
+def test_the_example_of_the_documentation_is_accepted(home, tmp_path):
+    text = (home / "docs" / "alerts.md").read_text(encoding="utf-8")
+    path = tmp_path / "turnwatch.yaml"
+    path.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
+    config = config_of(path)
+    assert config["agents"]["coder"] == {"iterations": 60, "turnSpendUsd": {"warning": 10, "critical": 30}}
+    assert config["tools"]["read_file"] == {"identicalCalls": 4, "toolErrorShare": 0.6}
+
+
 def test_render_writes_the_files_own_thresholds(settings_file, tmp_path):
     out = tmp_path / "out"
     result = run("render", "--config", settings_file, "--out", out)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,12 +11,18 @@ import typer
 
 from turnwatch.pack.check import pack_faults
 from turnwatch.pack.config_file import config_of
+from turnwatch.pack.deploy.changes import Target, deploy
+from turnwatch.pack.deploy.targets import Destinations
 from turnwatch.pack.home import pack_home
 from turnwatch.pack.promtool_tests import failing_tests
 from turnwatch.pack.render import differing
 from turnwatch.pack.render import render as render_pack
 
 pack_app = typer.Typer(no_args_is_help=True, help="Render, check, test, compare and deploy the pack.")
+
+Folder = Annotated[
+    Path | None, typer.Argument(help="Where `pack render` wrote to; the shipped pack when left out.", file_okay=False)
+]
 
 
 @pack_app.callback()
@@ -44,10 +51,7 @@ def render(
 
 @pack_app.command()
 def check(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="Where `pack render` wrote to; the shipped pack when left out.", file_okay=False),
-    ] = None,
+    folder: Folder = None,
     grafana_schemas: Annotated[
         Path | None, typer.Option(help="Folder of Grafana's JSON schemas (grafana-foundation-sdk).", file_okay=False)
     ] = None,
@@ -65,9 +69,7 @@ def check(
 
 @pack_app.command("test")
 def run_tests(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Where the pack is; the shipped pack when left out.", file_okay=False)
-    ] = None,
+    folder: Folder = None,
 ) -> None:
     """Run the promtool tests in FOLDER/alert_rules/tests; exit with 1 if one fails."""
     failing = failing_tests(folder or pack_home())
@@ -75,3 +77,78 @@ def run_tests(
         typer.echo(f"{path}\n{said}")
     if failing:
         raise typer.Exit(1)
+
+
+PrometheusUrl = Annotated[str | None, typer.Option(help="Prometheus, to reload and to look at.")]
+RulesFolder = Annotated[Path | None, typer.Option(help="Folder that its rule_files name.", file_okay=False)]
+AlertmanagerUrl = Annotated[str | None, typer.Option(help="Alertmanager, to reload and to look at.")]
+AlertmanagerFile = Annotated[Path | None, typer.Option(help="File it was started with.", dir_okay=False)]
+GrafanaUrl = Annotated[str | None, typer.Option(help="Grafana. The token comes from GRAFANA_TOKEN or a file.")]
+GrafanaFolder = Annotated[str, typer.Option(help="Uid of the folder; made when it is missing.")]
+GrafanaNamespace = Annotated[str, typer.Option(help="Namespace, of Grafana 12 and later.")]
+GrafanaTokenFile = Annotated[Path | None, typer.Option(help="Holds a service account's token.", dir_okay=False)]
+Prune = Annotated[bool, typer.Option("--prune", help="Also remove what turnwatch made before and no longer makes.")]
+
+
+@pack_app.command()
+def diff(
+    folder: Folder = None,
+    prometheus_url: PrometheusUrl = None,
+    rules_folder: RulesFolder = None,
+    alertmanager_url: AlertmanagerUrl = None,
+    alertmanager_file: AlertmanagerFile = None,
+    grafana_url: GrafanaUrl = None,
+    grafana_folder: GrafanaFolder = "turnwatch",
+    grafana_namespace: GrafanaNamespace = "default",
+    grafana_token_file: GrafanaTokenFile = None,
+    prune: Prune = False,
+) -> None:
+    """Show what a deployment would change on the servers; exit with 1 if anything."""
+    destinations = Destinations(
+        prometheus_url, rules_folder, alertmanager_url, alertmanager_file,
+        grafana_url, grafana_folder, grafana_namespace, grafana_token_file,
+    )  # fmt: skip
+    if _show_changes(destinations.targets(folder or pack_home()), prune=prune):
+        raise typer.Exit(1)
+
+
+@pack_app.command("deploy")
+def deploy_pack(
+    folder: Folder = None,
+    prometheus_url: PrometheusUrl = None,
+    rules_folder: RulesFolder = None,
+    alertmanager_url: AlertmanagerUrl = None,
+    alertmanager_file: AlertmanagerFile = None,
+    grafana_url: GrafanaUrl = None,
+    grafana_folder: GrafanaFolder = "turnwatch",
+    grafana_namespace: GrafanaNamespace = "default",
+    grafana_token_file: GrafanaTokenFile = None,
+    prune: Prune = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace what turnwatch did not make, too.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+) -> None:
+    """Put rules, routes and dashboards on the servers, and see that they hold them."""
+    destinations = Destinations(
+        prometheus_url, rules_folder, alertmanager_url, alertmanager_file,
+        grafana_url, grafana_folder, grafana_namespace, grafana_token_file,
+    )  # fmt: skip
+    targets = destinations.targets(folder or pack_home())
+    if dry_run:
+        _show_changes(targets, prune=prune)
+        return
+    for target in targets:
+        changed = deploy(target, prune=prune, force=force)
+        for change in changed:
+            typer.echo(f"{target.name}: {change.action} {change.what}")
+        if not changed:
+            typer.echo(f"{target.name}: up to date")
+
+
+def _show_changes(targets: Sequence[Target], *, prune: bool) -> bool:
+    found = False
+    for target in targets:
+        for change in target.changes(prune=prune):
+            found = True
+            typer.echo(f"{target.name}: {change.action} {change.what}")
+            typer.echo(change.diff, nl=False)
+    return found

@@ -1,0 +1,90 @@
+"""What a deployment would change on one server, and how it went wrong."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from turnwatch.errors import TurnwatchError
+
+Action = Literal["create", "update", "delete", "conflict"]
+
+
+class DeployError(TurnwatchError):
+    """A server refused, did not answer, or does not hold what it was sent. What had been changed was taken back."""
+
+
+class DeployConflictError(DeployError):
+    """Something that turnwatch did not make stands in the way. Nothing was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing that would be made, changed or removed.
+
+    Attributes:
+        action: "conflict" where it is there, differs, and was not made by turnwatch.
+        what: The file or the dashboard.
+        diff: Unified diff, both sides normalised.
+    """
+
+    action: Action
+    what: str
+    diff: str
+
+
+class Target(Protocol):
+    """A server that parts of the pack go to."""
+
+    name: str
+
+    def changes(self, *, prune: bool) -> list[Change]:
+        """Return what a deployment would change; nothing where it has been deployed already.
+
+        Args:
+            prune: Also remove what turnwatch made before and does not make any more.
+
+        Raises:
+            DeployError: The server does not answer.
+        """
+        ...
+
+    def apply(self, changes: list[Change]) -> None:
+        """Make the changes and see that the server holds them.
+
+        Raises:
+            DeployError: It did not go well; what had been changed was taken back.
+        """
+        ...
+
+
+def deploy(target: Target, *, prune: bool = False, force: bool = False) -> list[Change]:
+    """Bring a server up to date and return what was changed.
+
+    Args:
+        target: The server.
+        prune: Also remove what turnwatch made before and does not make any more.
+        force: Replace what turnwatch did not make, too.
+
+    Raises:
+        DeployConflictError: Something that turnwatch did not make would be replaced, and ``force`` is not set.
+        DeployError: It did not go well; what had been changed was taken back.
+    """
+    changes = target.changes(prune=prune)
+    conflicts = [change.what for change in changes if change.action == "conflict"]
+    if conflicts and not force:
+        raise DeployConflictError(
+            f"{target.name}: not made by turnwatch: {', '.join(conflicts)}; --force replaces it. Nothing was changed"
+        )
+    if changes:
+        target.apply(changes)
+    return changes
+
+
+def text_diff(before: str, after: str, name: str) -> str:
+    """Return the unified diff of two texts."""
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), f"{name} (there)", f"{name} (pack)", n=1
+    )
+    return "".join(line if line.endswith("\n") else line + "\n" for line in lines)

@@ -1,0 +1,186 @@
+"""`turnwatch pack diff` and `deploy` against real Prometheus and Alertmanager."""
+
+import shutil
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from turnwatch.cli.pack import pack_app
+from turnwatch.demo.loopback import get_json
+from turnwatch.demo.process import running
+from turnwatch.demo.programs import find_programs
+from turnwatch.pack.deploy.changes import DeployConflictError, DeployError
+from turnwatch.pack.home import pack_home
+from turnwatch.pack.render import ALERTMANAGER_FILE, RULES_FILE, render
+
+GROUPS = {group["name"] for group in yaml.safe_load((pack_home() / RULES_FILE).read_text("utf-8"))["groups"]}
+
+
+def run(*arguments):
+    return CliRunner().invoke(pack_app, [str(argument) for argument in arguments])
+
+
+def error_of(result, kind=DeployError):
+    assert isinstance(result.exception, kind), result.output
+    return str(result.exception)
+
+
+@pytest.fixture
+def pack(tmp_path):
+    """A rendered pack that a test may spoil."""
+    folder = tmp_path / "pack"
+    render(None, folder)
+    return folder
+
+
+@pytest.fixture
+def rules_folder(tmp_path):
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def start_prometheus(tmp_path, rules_folder):
+    def start(*flags):
+        (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"rule_files": [f"{rules_folder}/*.yaml"]}), "utf-8")
+
+        def command(address):
+            return [
+                find_programs().prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=data",
+                f"--web.listen-address={address}", *flags,
+            ]  # fmt: skip
+
+        return running("prometheus", command, tmp_path)
+
+    return start
+
+
+@pytest.fixture
+def prometheus(start_prometheus):
+    with start_prometheus("--web.enable-lifecycle") as url:
+        yield url
+
+
+def loaded_groups(url):
+    return {group["name"] for group in get_json(f"{url}/api/v1/rules")["data"]["groups"]}
+
+
+def to(url, rules_folder, *more):
+    return ["--prometheus-url", url, "--rules-folder", rules_folder, *more]
+
+
+def test_rules_are_deployed_once_and_then_up_to_date(prometheus, rules_folder):
+    file = rules_folder / "turnwatch.rules.yaml"
+    before = run("diff", *to(prometheus, rules_folder))
+    assert before.exit_code == 1
+    assert f"Prometheus: create {file}" in before.output
+    assert "+  - alert: AgentDuplicateToolCalls" in before.output
+
+    assert f"create {file}" in run("deploy", *to(prometheus, rules_folder, "--dry-run")).output
+    assert not file.exists()
+
+    assert run("deploy", *to(prometheus, rules_folder)).output == f"Prometheus: create {file}\n"
+    assert loaded_groups(prometheus) == GROUPS
+    assert run("deploy", *to(prometheus, rules_folder)).output == "Prometheus: up to date\n"
+    after = run("diff", *to(prometheus, rules_folder))
+    assert (after.exit_code, after.output) == (0, "")
+
+
+def test_what_others_made_is_replaced_only_with_force(prometheus, rules_folder):
+    file = rules_folder / "turnwatch.rules.yaml"
+    file.write_text("groups: []\n", encoding="utf-8")
+    assert "--force" in error_of(run("deploy", *to(prometheus, rules_folder)), DeployConflictError)
+    assert file.read_text(encoding="utf-8") == "groups: []\n"
+    assert run("deploy", *to(prometheus, rules_folder, "--force")).exit_code == 0
+    assert loaded_groups(prometheus) == GROUPS
+
+
+def test_prune_removes_only_what_turnwatch_made(prometheus, rules_folder):
+    old, other = rules_folder / "old.yaml", rules_folder / "other.yaml"
+    old.write_text((pack_home() / RULES_FILE).read_text("utf-8").replace("turnwatch-", "older-"), "utf-8")
+    other.write_text("groups: []\n", encoding="utf-8")
+    assert "delete" not in run("deploy", *to(prometheus, rules_folder)).output
+    assert run("deploy", *to(prometheus, rules_folder, "--prune")).output == f"Prometheus: delete {old}\n"
+    assert other.exists()
+    assert loaded_groups(prometheus) == GROUPS
+
+
+def test_rules_that_the_server_refuses_are_taken_back(prometheus, rules_folder, pack):
+    run("deploy", *to(prometheus, rules_folder))
+    file = rules_folder / "turnwatch.rules.yaml"
+    good = file.read_text(encoding="utf-8")
+    (pack / RULES_FILE).write_text(good.replace("max by", "max of"), encoding="utf-8")
+    said = error_of(run("deploy", pack, *to(prometheus, rules_folder)))
+    assert "refused the files" in said
+    assert "as they were before, and the server was reloaded" in said
+    assert file.read_text(encoding="utf-8") == good
+    assert loaded_groups(prometheus) == GROUPS
+
+
+def test_a_folder_that_the_server_does_not_read_is_noticed(prometheus, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    assert "rule_files" in error_of(run("deploy", *to(prometheus, elsewhere)))
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_server_that_takes_no_reloads_is_left_alone(start_prometheus, rules_folder):
+    with start_prometheus() as url:
+        assert "--web.enable-lifecycle" in error_of(run("deploy", *to(url, rules_folder)))
+    assert list(rules_folder.iterdir()) == []
+
+
+def test_a_server_that_is_down_is_said_before_anything_is_written(rules_folder):
+    assert "does not answer" in error_of(run("deploy", *to("http://127.0.0.1:9", rules_folder)))
+    assert list(rules_folder.iterdir()) == []
+
+
+@pytest.fixture
+def alertmanager(tmp_path):
+    """A real Alertmanager that was started with a file of ours, and that file."""
+    file = tmp_path / "alertmanager.yml"
+    shutil.copy(pack_home() / ALERTMANAGER_FILE, file)
+    shutil.copy(pack_home() / "alert_rules" / "turnwatch.tmpl", tmp_path)
+
+    def command(address):
+        return [
+            find_programs().alertmanager, f"--config.file={file}", "--storage.path=data",
+            f"--web.listen-address={address}", "--cluster.listen-address=",
+        ]  # fmt: skip
+
+    with running("alertmanager", command, tmp_path) as url:
+        yield url, file
+
+
+def test_routes_are_deployed_once_and_then_up_to_date(alertmanager, pack):
+    url, file = alertmanager
+    routes = pack / ALERTMANAGER_FILE
+    routes.write_text(routes.read_text("utf-8").replace("agents-chat", "agents-room"), "utf-8")
+    target = ["--alertmanager-url", url, "--alertmanager-file", file]
+    assert run("deploy", pack, *target).output == f"Alertmanager: update {file}\n"
+    assert "agents-room" in get_json(f"{url}/api/v2/status")["config"]["original"]
+    assert run("deploy", pack, *target).output == "Alertmanager: up to date\n"
+
+
+def test_routes_that_the_server_refuses_are_taken_back_with_their_template(alertmanager, pack):
+    url, file = alertmanager
+    before = [path.read_text("utf-8") for path in (file, file.with_name("turnwatch.tmpl"))]
+    (pack / "alert_rules" / "turnwatch.tmpl").write_text("{{/* Made by turnwatch */}}{{ define }}", "utf-8")
+    said = error_of(run("deploy", pack, "--alertmanager-url", url, "--alertmanager-file", file))
+    assert "as they were before, and the server was reloaded" in said
+    assert [path.read_text("utf-8") for path in (file, file.with_name("turnwatch.tmpl"))] == before
+
+
+@pytest.mark.parametrize(
+    ("options", "fault"),
+    [
+        ([], "name a server"),
+        (["--prometheus-url", "http://x"], "--rules-folder go together"),
+        (["--alertmanager-file", "x"], "--alertmanager-file go together"),
+        (["--grafana-url", "http://x", "--grafana-token-file", "/nowhere"], "/nowhere"),
+    ],
+)
+def test_a_destination_that_is_not_whole_is_refused(options, fault):
+    assert fault in error_of(run("deploy", *options))
