@@ -130,8 +130,8 @@ def _conventions(data: dict[str, Any]) -> Conventions:
 
 def _declared(data: dict[str, Any]) -> Dialect:
     known = {
-        "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "agent_in_span_name", "step_tools",
-        "wrong_agent_names", "tool_name_in_result", "arguments_in_logs",
+        "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "agent_in_span_name",
+        "step_tools", "wrong_agent_names", "tool_name_in_result", "arguments_in_logs",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
