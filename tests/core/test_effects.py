@@ -80,5 +80,8 @@ def test_polling_is_declared_or_sleeps():
 def test_asking_in_words():
     assert asks_in_words(ToolCall("search", {"q": "how to log in"}))
     assert asks_in_words(ToolCall("search", "how to log in"))
+    assert asks_in_words(ToolCall("search_docs", {"q": "login"}))
+    assert not asks_in_words(ToolCall("search_docs", {"page": 3}))
+    assert not asks_in_words(ToolCall("get_weather", {"city": "Oslo"}))
     assert not asks_in_words(ToolCall("get", {"id": "A17", "n": 3}))
     assert not asks_in_words(ToolCall("think", {"thought": "how to log in"}))

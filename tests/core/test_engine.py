@@ -260,6 +260,13 @@ def test_the_same_answer_to_other_words_is_one():
     assert stuck_at([call("search", {"q": q}, "page 4, page 9") for q in queries]) == 5
 
 
+def test_the_same_documents_in_another_order_are_the_same_answer():
+    answers = ("doc-a doc-b doc-c", "doc-c doc-b doc-a", "doc-b doc-a doc-c", "doc-a doc-c doc-b", "doc-c doc-a doc-b")
+    queries = ("login", "sign-in", "signin", "authentication", "auth")
+    calls = [call("search_docs", {"q": q}, answer) for q, answer in zip(queries, answers, strict=True)]
+    assert stuck_at(calls) == 5
+
+
 def test_writing_many_things_with_the_same_answer_is_work():
     calls = [call("send_email", {"to": f"user {n}", "text": "hello there"}, "sent") for n in range(12)]
     assert verdicts(calls) == []

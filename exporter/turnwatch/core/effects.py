@@ -82,6 +82,7 @@ _CHANGE_WORDS: Final = _words(
     "charge debit withdraw deposit"
 )
 _TALK_WORDS: Final = _words("think thinking thought plan planning reason reflect note log print echo say speak comment")
+_SEARCH_WORDS: Final = _words("search query ask retrieve recall rag")
 _WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
 _CODE_WORDS: Final = _words(
     "bash shell sh zsh terminal cmd command exec execute run ipython python code sql powershell console repl"
@@ -130,15 +131,27 @@ def _command(args: object) -> str | None:
 
 
 def asks_in_words(call: ToolCall) -> bool:
-    """Whether an argument is text of several words: a question that can be put in other words.
+    """Whether a call asks a question that can be put in other words: by its tool's name, or in several words.
 
     The same answer for another name or number is a fact about it; for other words it is the same answer again.
     Tools that only take note of what the agent says ask nothing.
     """
+    if takes_note(call):
+        return False
     args = call.args
+    least_words = 1 if _searches(call.tool) else 2
     if type(args) is dict:
-        return any(isinstance(value, str) and " " in value.strip() for value in args.values()) and not takes_note(call)
-    return isinstance(args, str) and " " in args.strip() and not takes_note(call)
+        return any(isinstance(value, str) and _has_words(value, least_words) for value in args.values())
+    return isinstance(args, str) and _has_words(args, least_words)
+
+
+def _has_words(text: str, least: int) -> bool:
+    return bool(text) and not text.isdigit() if least == 1 else " " in text.strip()
+
+
+@lru_cache(maxsize=4096)
+def _searches(tool: str) -> bool:
+    return not _SEARCH_WORDS.isdisjoint(word.lower() for word in _WORD.findall(tool))
 
 
 def _by_subcommand(args: object) -> bool | None:

@@ -121,6 +121,12 @@ class Evidence:
         return hash_text(bare) if _DIGITS.search(text) else None
 
     @property
+    def bag(self) -> Digest:
+        """Digest of the words of a short text whatever their order; the exact digest of a longer one."""
+        text = self.whole
+        return self.exact if text is None else hash_text(" ".join(sorted(set(_WORDS.findall(text.lower())))))
+
+    @property
     def empty(self) -> bool:
         """Whether the result says that there is nothing: no text, an empty list, "no results"."""
         text = self.whole

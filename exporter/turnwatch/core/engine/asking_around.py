@@ -17,10 +17,11 @@ _MAX_TOOLS: Final = 256
 class _Tool:
     """What the latest calls of one tool have in common, whatever they asked."""
 
-    __slots__ = ("empty", "exact", "number", "same")
+    __slots__ = ("bag", "empty", "exact", "number", "same")
 
     def __init__(self) -> None:
         self.exact: Digest | None = None
+        self.bag: Digest | None = None
         self.number = 0
         self.empty = Streak()
         self.same = Streak()
@@ -64,7 +65,11 @@ class AskingAround:
         same = tool.exact == result.exact
         before = tool.number
         if not same:
-            tool.exact = result.exact
+            # The same documents in another order are the same result.
+            bag = result.bag
+            same = tool.bag == bag and not empty
+            tool.exact, tool.bag = result.exact, bag
+        if not same:
             tool.number = number
             tool.same.end()
         if empty:
