@@ -15,7 +15,7 @@ it holds more than a step can hold, or has waited for longer than steps take.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, KeysView
 from typing import Final
 
 from turnwatch.core.events import MISSING
@@ -88,9 +88,10 @@ class Assembler:
         """How many turns are open."""
         return len(self._turns)
 
-    def is_awaited(self, span_id: int) -> bool:
-        """Whether calls wait for this span."""
-        return self._places.is_awaited(span_id)
+    @property
+    def awaited(self) -> KeysView[int]:
+        """The spans for which calls wait. The view stays right as they come."""
+        return self._places.awaited
 
     def has_come(self, span_id: int) -> bool:
         """Whether it is known where the children of this span count."""
@@ -105,13 +106,13 @@ class Assembler:
             spans: In the order in which they came.
             now: Seconds of the caller's clock; never goes back.
         """
-        is_awaited = self._places.is_awaited
+        awaited = self._places.awaited
         passing = 0
         for span in spans:
             try:
                 if type(span) is SpanData:
                     self._take(span, now)
-                elif is_awaited(span.span_id):
+                elif span.span_id in awaited:
                     self._pass_through(span.decoded(), None, now)
                 else:
                     passing += 1
@@ -124,7 +125,7 @@ class Assembler:
 
     def _take(self, span: SpanData, now: float) -> None:
         if not is_of_interest(span.scope, span.name, span.attributes):
-            if self._places.is_awaited(span.span_id):
+            if span.span_id in self._places.awaited:
                 self._pass_through(span, None, now)
             else:
                 self._count("unrelated")

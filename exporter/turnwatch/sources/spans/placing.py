@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import KeysView
 from typing import Final
 
 from turnwatch.sources.spans.scope import Fact, Scope
@@ -50,9 +51,10 @@ class Places:
         self._waiting.clear()
         self._came.clear()
 
-    def is_awaited(self, span_id: int) -> bool:
-        """Whether calls hang under this span, which has not come."""
-        return span_id in self._waiting
+    @property
+    def awaited(self) -> KeysView[int]:
+        """The spans, still to come, under which calls hang. The view stays right as they come."""
+        return self._waiting.keys()
 
     def has_come(self, span_id: int) -> bool:
         """Whether this span came lately."""

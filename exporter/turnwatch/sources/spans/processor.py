@@ -17,6 +17,7 @@ from turnwatch.core.verdict import Verdict
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
 from turnwatch.sources.hand import current_turn
+from turnwatch.sources.spans.dialect import is_unrelated_scope
 from turnwatch.sources.spans.facts import COUNTED, is_counted
 from turnwatch.sources.spans.in_process import Counted, InProcessAssembler
 from turnwatch.sources.spans.readable import attributes_of, span_of
@@ -84,6 +85,7 @@ class TurnSpanProcessor(SpanProcessor):
         self._lock = threading.Lock()
         self._watch = self._given_watch or default_watch()
         self._assembler = self._new_assembler()
+        self._awaited = self._assembler.awaited
         self._live: OrderedDict[int, _Live] = OrderedDict()
         self._timer: threading.Thread | None = None
         self._stopped = threading.Event()
@@ -130,11 +132,13 @@ class TurnSpanProcessor(SpanProcessor):
                 return
             span_id = context.span_id
             live = self._live.pop(span_id, None)
-            attributes = attributes_of(span)
             scope = span.instrumentation_scope
-            if not is_of_interest("" if scope is None else scope.name, span.name, attributes) and (
-                not self._assembler.is_awaited(span_id)
-            ):
+            scope_name = "" if scope is None else scope.name
+            if is_unrelated_scope(scope_name) and span_id not in self._awaited:
+                self._unrelated += 1
+                return
+            attributes = attributes_of(span)
+            if not is_of_interest(scope_name, span.name, attributes) and span_id not in self._awaited:
                 self._unrelated += 1
                 return
             self._take(span_of(span, attributes), live)
@@ -181,6 +185,7 @@ class TurnSpanProcessor(SpanProcessor):
                 self._assembler.flush()
                 self._watch = watch
                 self._assembler = self._new_assembler()
+                self._awaited = self._assembler.awaited
 
     def _announce_above(self, live: _Live, now: float) -> None:
         """Tell of the open spans above an ended one, from the top, as far as they already say what they are."""
