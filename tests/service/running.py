@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import requests
@@ -151,6 +152,19 @@ def downstream(port=0):
     class Server(ThreadingHTTPServer):
         daemon_threads = True
         block_on_close = False
+        connections: ClassVar[list[socket.socket]] = []  # of this class, which each call makes anew
+
+        def process_request(self, request, client_address):
+            self.connections.append(request)
+            super().process_request(request, client_address)
+
+        def handle_error(self, request, client_address):
+            pass  # the service went away in the middle, which is what some tests are about
+
+        def close_connections(self):
+            for connection in self.connections:
+                with contextlib.suppress(OSError):  # the other side was first
+                    connection.shutdown(socket.SHUT_RDWR)
 
     server = Server(("127.0.0.1", port), Handler)
     kept.url = f"http://127.0.0.1:{server.server_address[1]}"
@@ -161,6 +175,7 @@ def downstream(port=0):
     finally:
         server.shutdown()
         server.server_close()
+        server.close_connections()
         thread.join()
 
 
