@@ -119,6 +119,9 @@ local kinds = {
 
   // Rows of labels; each query is a column named by its legend.
   rows(spec): {
+    // How Grafana names the value of a query: by its letter when there are several.
+    local valueOf(column) = 'Value' + (if std.length(spec.columns) == 1 then '' else ' #' + spec.columns[column].refId),
+
     type: 'table',
     fieldConfig: {
       defaults: { color: { mode: 'thresholds' }, custom: { align: 'auto', filterable: true } },
@@ -143,10 +146,10 @@ local kinds = {
         options: {
           excludeByName: { Time: true },
           indexByName: { [spec.rows[i]]: i for i in std.range(0, std.length(spec.rows) - 1) } + {
-            ['Value #' + spec.columns[column].refId]: 10 + spec.columns[column].position
+            [valueOf(column)]: 10 + spec.columns[column].position
             for column in std.objectFields(spec.columns)
           },
-          renameByName: { ['Value #' + spec.columns[column].refId]: column for column in std.objectFields(spec.columns) },
+          renameByName: { [valueOf(column)]: column for column in std.objectFields(spec.columns) },
         },
       },
     ],
@@ -204,7 +207,7 @@ function(spec)
       defaults+: {
         unit: spec.unit,
         min: 0,
-        noValue: std.get(spec, 'whenEmpty', '0'),
+        noValue: std.get(spec, 'whenEmpty', if spec.kind == 'number' then '0' else 'Nothing in the time shown'),
         thresholds: thresholds(std.get(spec, 'limits', {})),
         [if std.objectHas(spec, 'decimals') then 'decimals']: spec.decimals,
         [if std.objectHas(spec, 'max') then 'max']: spec.max,
