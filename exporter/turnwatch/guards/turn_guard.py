@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, final
 
@@ -13,7 +12,7 @@ from turnwatch.core.limits import NO_LIMITS, AssumedPrice, LimitName, Limits
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.errors import BudgetExceeded, ConversationKilled, ToolBudgetExceeded, TurnStopped
-from turnwatch.guards.goal import GOAL_FAILED, goal_verdict
+from turnwatch.guards.goal import GoalCheck
 from turnwatch.guards.nudge import nudge_text
 from turnwatch.guards.partial import LatestResults, PartialResults
 from turnwatch.guards.refusals import refused, stuck
@@ -90,7 +89,7 @@ class TurnGuard:
         self._watch = watch = state.watch
         self._steps = Steps(on_loop)
         self._on_warning = on_warning
-        self._goal = goal
+        self._goal = GoalCheck(goal, state)
         self._pager = pager
         self._kills = kills
         self._kill_id = state.conversation_id or state.turn_id
@@ -358,44 +357,7 @@ class TurnGuard:
 
     def judge(self, turn: object, *, may_await: bool) -> Awaitable[str | None] | str | None:
         """Ask whether the turn did what the user asked. See ``turnwatch.core.guard.Guard``."""
-        if self._goal is None:
-            return None
-        try:
-            answer = self._goal(turn)
-        except Exception:
-            self._judge_failed()
-            return None
-        if not inspect.isawaitable(answer):
-            return self._judged(answer)
-        if may_await:
-            return self._judged_later(answer)
-        if inspect.iscoroutine(answer):
-            answer.close()
-        self._judge_failed()  # a coroutine needs `async with`
-        return None
-
-    async def _judged_later(self, answer: Awaitable[object]) -> str | None:
-        try:
-            return self._judged(await answer)
-        except Exception:
-            self._judge_failed()
-            return None
-
-    def _judged(self, answer: object) -> str | None:
-        try:
-            verdict = goal_verdict(answer)
-            self._watch.count("agent_goal_checks_total", self._state.series.label, verdict)
-        except Exception:
-            self._judge_failed()
-            return None
-        return GOAL_FAILED if verdict == "missed" else None
-
-    def _judge_failed(self) -> None:
-        self._watch.internal_error("a goal's judge")
-        try:
-            self._watch.count("agent_goal_checks_total", self._state.series.label, "error")
-        except Exception:
-            self._watch.internal_error("a goal's judge")
+        return self._goal.ask(turn, may_await=may_await)
 
     def end(self) -> None:
         """The turn is over: its time stops counting, and the results kept for ``partial`` are let go."""
