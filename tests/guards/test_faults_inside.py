@@ -36,8 +36,8 @@ def break_engine(watch, monkeypatch, guarding, clock):
     monkeypatch.setattr("turnwatch.core.engine.Engine.observe", broken)
 
 
-def break_hash(watch, monkeypatch, guarding, clock):
-    monkeypatch.setattr(watch, "hash", broken)
+def break_counting(watch, monkeypatch, guarding, clock):
+    monkeypatch.setattr(watch, "tool_series", broken)
 
 
 def break_accounts(watch, monkeypatch, guarding, clock):
@@ -59,7 +59,7 @@ FAULTS = [
     break_meter,
     break_prices,
     break_engine,
-    break_hash,
+    break_counting,
     break_accounts,
     break_kills,
     break_warning_callback,
