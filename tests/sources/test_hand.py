@@ -278,7 +278,7 @@ def test_a_fault_inside_turnwatch_changes_nothing_for_the_agent(watch: Watch, mo
     def broken(*args: object, **kwargs: object) -> str:
         raise OSError("inside")
 
-    monkeypatch.setattr(Watch, "hash", broken)
+    monkeypatch.setattr("turnwatch.core.turn.canonical_bytes", broken)
     with tw.turn(agent="bot", watch=watch) as turn:
         assert turn.call_tool("search_orders", search_orders, "C-1") == []
         with turn.model_call("gpt-4o") as call:

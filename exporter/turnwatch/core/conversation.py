@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
@@ -17,7 +18,7 @@ class ConversationState:
         model_calls: Model calls of all its turns.
         spend_usd: Dollars of all its turns, as far as known.
         tokens: Input and output tokens of all its turns.
-        engine: Judges the calls of all its turns as one sequence.
+        engine: Judges the calls of all its turns as one sequence; ``judging`` guards it.
         account: What its guarded turns have used of the conversation's limits.
     """
 
@@ -25,6 +26,7 @@ class ConversationState:
         "account",
         "conversation_id",
         "engine",
+        "judging",
         "keys",
         "last_active",
         "model_calls",
@@ -36,6 +38,7 @@ class ConversationState:
     def __init__(self, conversation_id: str, engine: Engine, key_bound: int) -> None:
         self.conversation_id = conversation_id
         self.engine = engine
+        self.judging = threading.Lock()
         self.account = Account(scope="conversation")
         self.keys = KeyTable(key_bound)
         self.model_calls = 0

@@ -48,6 +48,7 @@ class ToolCall:
     Attributes:
         tool: The tool's name as the agent asked for it.
         args: The arguments, any object, or JSON text; MISSING when the source did not capture them.
+        canonical: The canonical form of the arguments, once the call has begun: they may be changed while it runs.
         input_hash: ``turnwatch.input_hash(tool, args)``, or None when the arguments are missing.
         result: Evidence of the result, or of the error text when outcome is "error"; None when unknown.
         outcome: "ok", "error", "cached" (answered without running) or "denied" (refused by a guard).
@@ -65,6 +66,7 @@ class ToolCall:
         "agent",
         "args",
         "call_id",
+        "canonical",
         "destructive",
         "ended",
         "error_type",
@@ -102,6 +104,7 @@ class ToolCall:
     ) -> None:
         self.tool = tool
         self.args = args
+        self.canonical: bytes | None = None
         self.input_hash = input_hash
         self.result = result
         self.outcome: Outcome = outcome

@@ -14,7 +14,7 @@ from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING
 from turnwatch.settings import DEFAULT_VOLATILE_KEYS
 
-__all__ = ["HASH_KEY_VARIABLE", "bind_arguments", "input_hash"]
+__all__ = ["HASH_KEY_VARIABLE", "bind_arguments", "hash_of", "input_hash"]
 
 HASH_KEY_VARIABLE: Final = "TURNWATCH_HASH_KEY"
 
@@ -49,8 +49,19 @@ def input_hash(
 
     Never raises an Exception.
     """
+    return hash_of(tool, canonical_bytes(args, volatile_keys), key)
+
+
+def hash_of(tool: str, canonical: bytes, key: str | bytes | None = None) -> str:
+    """The input hash of arguments whose canonical form is at hand.
+
+    Args:
+        tool: The tool's name.
+        canonical: What ``canonical_bytes`` gave for the arguments.
+        key: As in ``input_hash``.
+    """
     message = (_prefixes.get(tool) if type(tool) is str else None) or _prefix(tool)
-    message += canonical_bytes(args, volatile_keys)
+    message += canonical
     if key is None and (_environment is None or _encoded_variable in _environment):
         key = os.environ.get(HASH_KEY_VARIABLE)
     if not key:

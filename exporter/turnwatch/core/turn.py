@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall
+from turnwatch.core.hashing import hash_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.turn_counts import TurnCounts
 from turnwatch.core.verdict import SEVERITY_RANK, Verdict
@@ -81,8 +83,10 @@ class TurnState(TurnCounts):
         watch = self.watch
         tool = call.tool
         key = call.input_hash
-        if key is None and call.args is not MISSING:
-            key = call.input_hash = watch.hash(tool, call.args)
+        if call.args is not MISSING:
+            call.canonical = canonical_bytes(call.args, watch.volatile_keys(tool))
+            if key is None:
+                key = call.input_hash = hash_of(tool, call.canonical, watch.settings.hash_key)
         now = call.started if call.started is not None else watch.clock()
         if call.round is None and self.iterations:
             call.round = self.iterations
@@ -141,6 +145,7 @@ class TurnState(TurnCounts):
             if call.ended is None:
                 call.ended = watch.clock()
             ended = call.ended
+        new, repeat_result, stale_calls = self._judge(call)
         with watch.lock:
             in_turn = self._tools.get(call.tool) or self._tool(call.tool)
             in_turn.series.call(call.outcome).inc()
@@ -150,7 +155,13 @@ class TurnState(TurnCounts):
                 in_turn.series.took(ended - started)
             if ended > self.last_active:
                 self.last_active = ended
-            new = self._judge(call, in_turn, started)
+            if repeat_result is not None and in_turn.pending:
+                in_turn.pending -= 1
+                in_turn.series.result(repeat_result).inc()
+            if stale_calls:
+                in_turn.series.stale.put(stale_calls, started + watch.window)
+            if new is not None:
+                self._add_verdict(new, in_turn.series)
         if watch.listeners:
             watch.tell(lambda listener: listener.tool_ended(self, call))
         if new is not None:
@@ -165,28 +176,37 @@ class TurnState(TurnCounts):
             in_turn = self._tools[series.label] = ToolInTurn(series, self.watch.override(tool))
         return in_turn
 
-    def _judge(self, call: ToolCall, in_turn: ToolInTurn, started: float) -> Verdict | None:
-        new = self.engine.observe(call)
-        seen = self.engine.last
-        series = in_turn.series
-        if seen.repeat_result is not None and in_turn.pending:
-            in_turn.pending -= 1
-            series.result(seen.repeat_result).inc()
-        if seen.stale_calls:
-            series.stale.put(seen.stale_calls, started + self.watch.window)
-        if self._conversation is not None:
-            over_turns = self._conversation.engine.observe(call)
-            if over_turns is not None and (
-                new is None or SEVERITY_RANK[over_turns.severity] > SEVERITY_RANK[new.severity]
-            ):
-                new = self._in_this_turn(over_turns)
-        if new is not None:
-            self._add_verdict(new, series)
-        return new
+    def _judge(self, call: ToolCall) -> tuple[Verdict | None, str | None, int]:
+        """Ask the engines of the turn and of its conversation.
+
+        Not under the watch's lock: comparing long results takes time, and other turns must not wait for it.
+
+        Returns:
+            The verdict, what the result was against the one before ("same", "changed", "unknown" or None),
+            and how many rounds of the same call gave it.
+        """
+        try:
+            with self._judging:
+                new = self.engine.observe(call)
+                repeat_result, stale_calls = self.engine.last.repeat_result, self.engine.last.stale_calls
+            if self._conversation is not None:
+                with self._conversation.judging:
+                    over_turns = self._conversation.engine.observe(call)
+                new = self._worse(new, over_turns)
+        except Exception:
+            self.watch.internal_error("judging a call")
+            return None, None, 0
+        return new, repeat_result, stale_calls
+
+    def _worse(self, new: Verdict | None, over_turns: Verdict | None) -> Verdict | None:
+        """The verdict of the turn, unless that of its conversation is graver."""
+        if over_turns is None or (new and SEVERITY_RANK[over_turns.severity] <= SEVERITY_RANK[new.severity]):
+            return new
+        return self._in_this_turn(over_turns)
 
     def _in_this_turn(self, verdict: Verdict) -> Verdict:
         """A conversation's verdict, with the numbers of this turn's own calls."""
-        offset = verdict.detected_call - self.tool_calls
+        offset = verdict.detected_call - self.engine.calls
         return Verdict(
             kind=verdict.kind,
             severity=verdict.severity,
@@ -255,7 +275,7 @@ class TurnState(TurnCounts):
         usage, spend = call.usage, call.spend_usd
         if spend is None and usage is not None:
             spend = watch.prices.cost(call.provider, call.model, usage, call.started or ended)
-        verdict = None
+        verdict = self._judge_reply(call)
         with watch.lock:
             series = watch.model_series(self.series, call.model)
             series.calls["error" if call.outcome == "error" else "ok"].inc()
@@ -284,19 +304,28 @@ class TurnState(TurnCounts):
                     self.wasted_usd += spend
                     self.series.wasted_usd.inc(spend)
             self._add_to_totals(spend or 0.0, usage.total if usage is not None else 0, ended + watch.window)
-            if call.text is not None:
-                verdict = self.engine.observe_reply(call.text)
-                if self._conversation is not None:
-                    over_turns = self._conversation.engine.observe_reply(call.text, self.agent)
-                    if verdict is None and over_turns is not None:
-                        verdict = self._in_this_turn(over_turns)
-                if verdict is not None:
-                    self._add_verdict(verdict, self._tool(verdict.tool).series)
+            if verdict is not None:
+                self._add_verdict(verdict, self._tool(verdict.tool).series)
         if watch.listeners:
             watch.tell(lambda listener: listener.model_ended(self, call))
         if verdict is not None:
             watch.notify(self, verdict)
         return verdict
+
+    def _judge_reply(self, call: ModelCall) -> Verdict | None:
+        if call.text is None:
+            return None
+        try:
+            with self._judging:
+                new = self.engine.observe_reply(call.text)
+            if self._conversation is not None:
+                with self._conversation.judging:
+                    over_turns = self._conversation.engine.observe_reply(call.text, self.agent)
+                new = self._worse(new, over_turns)
+        except Exception:
+            self.watch.internal_error("judging a reply")
+            return None
+        return new
 
     def _add_to_totals(self, spend: float, tokens: int, expires: float) -> None:
         turn: TurnState | None = self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ class TurnCounts:
         "__weakref__",
         "_conversation",
         "_ended_at",
+        "_judging",
         "_keys",
         "_priced_calls",
         "_saw_usage",
@@ -127,6 +129,7 @@ class TurnCounts:
         self._saw_usage = False
         self._priced_calls = 0
         self._stuck = False
+        self._judging = threading.Lock()
         self.engine = Engine(volatile_keys=watch.volatile_keys)
         self.guard: Guard | None = None
         with watch.lock:
@@ -135,7 +138,8 @@ class TurnCounts:
             if self.conversation_id is not None:
                 self._conversation, dropped = watch.conversations.touch(self.conversation_id, self.started)
                 self._conversation.turns += 1
-                self._conversation.engine.begin_turn(agent, child=parent is not None)
+                with self._conversation.judging:
+                    self._conversation.engine.begin_turn(agent, child=parent is not None)
                 if dropped:
                     watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
 

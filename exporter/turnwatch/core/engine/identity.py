@@ -25,7 +25,7 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Iterable[str])
     args = call.args
     if args is MISSING:
         return None if call.input_hash is None else hash((call.tool, call.input_hash))
-    raw = canonical_bytes(args, volatile_keys)
+    raw = canonical_bytes(args, volatile_keys) if call.canonical is None else call.canonical
     if b"null" in raw or b'""' in raw or b"[]" in raw or b"{}" in raw:
         raw = _EMPTY_MEMBER.sub(b"", raw).replace(b",}", b"}")
     if changes is not True:
