@@ -63,15 +63,17 @@
       // your busiest hour, so that only what nobody planned is said.
       spendUsdPerHour: { warning: 10, critical: 5 * self.warning },
 
-      // Times the dollars of the same two days a week earlier (and two weeks, where Prometheus keeps that long). Growth that was planned is less than threefold a week;
-      // 127 to 891 dollars is sevenfold. Lower it to 1.5 for agents whose traffic is steady.
+      // Times the dollars of the same two days a week earlier (and two weeks, where Prometheus keeps that long). Growth
+      // that was planned is less than threefold a week; 127 to 891 dollars is sevenfold. Lower it to 1.5 for agents
+      // whose traffic is steady.
       spendGrowthRatio: 3,
 
       // Times the tool calls a turn of the day before. A new prompt moves it by half; a broken one from 3 to 28.
       toolCallsSpikeRatio: 3,
 
       // Share of a tool's calls that fail, over 15 minutes. Agents recover from one failure in ten; at one in four they
-      // spend their turns on it, and at three in four the tool is down. Per tool too.
+      // spend their turns on it, and at three in four the tool is down. Per tool too; past a warning of 0.3 give both
+      // numbers, or the critical one passes 1.
       toolErrorShare: { warning: 0.25, critical: 3 * self.warning },
 
       // Model calls of one conversation: 50, six turns at the iteration limit. People give up long before that; two

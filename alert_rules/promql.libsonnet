@@ -46,18 +46,21 @@ function(config) {
   rose(name, labels, matchers=[], bornLate=false):
     local counter = this.metric(name, matchers);
     local created = this.metric(std.strReplace(name, '_total', '_created'), matchers);
-    this.anyOf([
-      this.largest(labels, expr)
-      for expr in
-        ['increase(' + counter + '[' + config.window + ']) > 0']
-        + [counter + ' > 0 and time() - ' + created + ' < ' + seconds(config.window)]
-        + (if bornLate then [counter + ' > 0 unless last_over_time(' + counter + '[1h] offset ' + config.window + ')'] else [])
-    ]),
+    local forms = [
+      'increase(' + counter + '[' + config.window + ']) > 0',
+      counter + ' > 0 and time() - ' + created + ' < ' + seconds(config.window),
+    ] + (
+      if bornLate
+      then [counter + ' > 0 unless last_over_time(' + counter + '[1h] offset ' + config.window + ')']
+      else []
+    );
+    this.anyOf([this.largest(labels, form) for form in forms]),
 
   // Sums are for what adds up over replicas: dollars, calls, turns.
   sum(labels, expr): 'sum by (' + std.join(', ', config.aggregationLabels + labels) + ') (' + expr + ')',
   grown(name, labels, matchers, range, offset=''):
-    this.sum(labels, 'increase(' + this.metric(name, matchers) + '[' + range + ']' + (if offset == '' then '' else ' offset ' + offset) + ')'),
+    local back = if offset == '' then '' else ' offset ' + offset;
+    this.sum(labels, 'increase(' + this.metric(name, matchers) + '[' + range + ']' + back + ')'),
 
   anyOf(exprs): std.join('\nor\n', exprs),
 
@@ -68,7 +71,8 @@ function(config) {
   withoutPolling: otherThan('tool', this.pollingTools),
 
   // Agents that have no number of their own for this threshold.
-  withoutOwn(key): otherThan('agent', [name for name in std.objectFields(this.agents) if std.objectHas(this.agents[name], key)]),
+  withoutOwn(key):
+    otherThan('agent', [name for name in std.objectFields(this.agents) if std.objectHas(this.agents[name], key)]),
 
   // The series that one threshold holds for: [{ matchers, threshold }], one for the default, one for each override.
   // `ofTools`: a tool may have its own number, and it wins over its agent's.
@@ -106,10 +110,11 @@ function(config) {
     [name]:
       local agent = config.agents[name];
       local iterations = config.thresholds.iterations.warning;
+      local conversations = config.thresholds.conversationModelCalls.warning;
       local own = std.get(agent, 'iterations', iterations);
       local allowed = if std.isNumber(own) then own else std.get(own, 'warning', iterations);
       if allowed == iterations then agent
-      else { conversationModelCalls: std.ceil(config.thresholds.conversationModelCalls.warning * allowed / iterations) } + agent
+      else { conversationModelCalls: std.ceil(conversations * allowed / iterations) } + agent
     for name in std.objectFields(config.agents)
   },
 

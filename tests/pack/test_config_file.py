@@ -49,7 +49,7 @@ def test_the_example_of_the_documentation_is_accepted(home, tmp_path):
     path.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
     config = config_of(path)
     assert config["agents"]["coder"] == {"iterations": 60, "turnSpendUsd": {"warning": 10, "critical": 30}}
-    assert config["tools"]["read_file"] == {"identicalCalls": 4, "toolErrorShare": 0.6}
+    assert config["tools"]["read_file"] == {"identicalCalls": 4, "toolErrorShare": {"warning": 0.6, "critical": 0.9}}
 
 
 def test_render_writes_the_files_own_thresholds(settings_file, tmp_path):

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from turnwatch.errors import MissingExtraError, SettingsError
+from turnwatch.pack.check import pack_faults
 from turnwatch.pack.render import RULES_FILE, differing, pack_files, render
 
 
@@ -42,6 +43,14 @@ def test_the_shipped_pack_needs_no_jsonnet(monkeypatch, home, tmp_path):
         render(None, home)
 
 
+def test_an_alert_that_is_switched_off_has_no_runbook(tmp_path):
+    render({"enabled": {"AgentIterationsHigh": False}}, tmp_path)
+    runbooks = {path.stem for path in (tmp_path / "runbooks").iterdir()}
+    assert "AgentTurnSpendHigh" in runbooks
+    assert "AgentIterationsHigh" not in runbooks
+    assert pack_faults(tmp_path) == []
+
+
 @pytest.mark.parametrize(
     ("config", "key"),
     [
@@ -52,6 +61,9 @@ def test_the_shipped_pack_needs_no_jsonnet(monkeypatch, home, tmp_path):
         ({"tools": {"search": {"poling": True}}}, "alerts.tools.search.poling"),
         ({"enabled": {"AgentIterationHigh": False}}, "alerts.enabled.AgentIterationHigh"),
         ({"window": 5}, "alerts.window"),
+        ({"window": "1h30m"}, "alerts.window"),
+        ({"keepFiringFor": "long"}, "alerts.keepFiringFor"),
+        ({"unknownResultSeverity": "page"}, "alerts.unknownResultSeverity"),
         ({"thresholds": {"turnSpendUsd": "1 dollar"}}, "alerts.thresholds.turnSpendUsd"),
         ({"enabled": {"AgentIterationsHigh": "no"}}, "alerts.enabled.AgentIterationsHigh"),
         ({"agents": {"coder": {"iterations": {"warn": 9}}}}, "alerts.agents.coder.iterations"),

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from turnwatch.errors import SettingsError
 from turnwatch.settings import Detect, Settings
+
+_DURATION: Final = (re.compile(r"[1-9][0-9]*[smhdw]"), "a number and a unit, such as 90s or 5m")
+_FORMS: Final = {
+    "window": _DURATION,
+    "keepFiringFor": _DURATION,
+    "unknownResultSeverity": (re.compile("critical|warning|info"), "critical, warning or info"),
+}
+"""Text that must have a form, and the form in words."""
 
 
 class ConfigKeyError(SettingsError):
@@ -31,7 +40,7 @@ def overlay_of(settings: Settings) -> dict[str, Any]:
     detect, standard = settings.detect, Detect()
     overlay: dict[str, Any] = {}
     if detect.window_seconds != standard.window_seconds:
-        overlay["window"] = f"{round(detect.window_seconds)}s"
+        overlay["window"] = f"{max(1, round(detect.window_seconds))}s"
     thresholds: dict[str, Any] = {}
     if detect.max_identical_calls != standard.max_identical_calls:
         thresholds["identicalCalls"] = detect.max_identical_calls
@@ -101,6 +110,8 @@ def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> 
             _section(entry, known[key], here)
         elif not _is_same_kind(entry, known[key]):
             raise ConfigKeyError(here, f"wants {_kind(known[key])}")
+        elif key in _FORMS and not _FORMS[key][0].fullmatch(str(entry)):
+            raise ConfigKeyError(here, f"wants {_FORMS[key][1]}")
     return dict(entries)
 
 

@@ -69,12 +69,15 @@ def pack_files(config: Mapping[str, Any] | None, *, is_own_source: bool = True) 
         MissingExtraError, SettingsError: As for ``render``.
     """
     home = pack_home()
-    as_they_are = [home / TEMPLATE_FILE, *sorted((home / "runbooks").glob("*.md"))]
+    as_they_are = [home / TEMPLATE_FILE]
     if config is None and not is_own_source:
         as_they_are += [home / RULES_FILE, home / ALERTMANAGER_FILE, *sorted((home / "dashboards").glob("*.json"))]
+        as_they_are += sorted((home / "runbooks").glob("*.md"))
         made = {}
     else:
         made = {RULES_FILE: rule_file(config)} | _other_files(_mixin(config), home)
+        runbooks = sorted((home / "runbooks").glob("*.md"))
+        as_they_are += [path for path in runbooks if f"- alert: {path.stem}\n" in made[RULES_FILE]]
     return made | {path.relative_to(home).as_posix(): path.read_text(encoding="utf-8") for path in as_they_are}
 
 
