@@ -13,8 +13,11 @@ from prometheus_client.parser import text_string_to_metric_families
 SCRIPT = Path(__file__).parent / "prefork.py"
 
 
+Series = tuple[str, tuple[tuple[str, str], ...]]
+
+
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]]:
+def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Series, float]]]:
     folder = tmp_path_factory.mktemp("multiproc")
     run = subprocess.run(
         [sys.executable, str(SCRIPT)],
@@ -28,15 +31,26 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[tuple[str
     scrapes = {}
     for part in run.stdout.split("### ")[1:]:
         title, _, text = part.partition("\n")
-        scrapes[title] = {
-            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        scrapes[title] = [
+            ((sample.name, tuple(sorted(sample.labels.items()))), sample.value)
             for family in text_string_to_metric_families(text)
             for sample in family.samples
-        }
+        ]
     return scrapes
 
 
+@pytest.fixture(scope="module")
+def report(samples: dict[str, list[tuple[Series, float]]]) -> dict[str, dict[Series, float]]:
+    return {title: dict(scrape) for title, scrape in samples.items()}
+
+
 KEY = (("agent", "bot"), ("tool", "search"))
+
+
+def test_no_series_is_shown_twice(samples):
+    for scrape in samples.values():
+        series = [name for name, _ in scrape]
+        assert len(series) == len(set(series))
 
 
 def test_counters_of_all_workers_add_up_and_survive_a_killed_one(report):

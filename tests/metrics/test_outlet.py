@@ -141,3 +141,13 @@ def test_opentelemetry_is_optional():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert "turnwatch[otel]" in run.stdout
     assert run.stdout.rstrip().endswith("1")
+
+
+def test_a_registry_that_refuses_the_metrics_leaves_the_old_one_in_use():
+    registry, taken = CollectorRegistry(), CollectorRegistry()
+    tw.configure(registry=registry)
+    prometheus_client.Counter("agent_turns", "Somebody else's.", registry=taken)
+    with pytest.raises(ValueError, match="Duplicated"):
+        tw.configure(registry=taken)
+    loop()
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape(registry)

@@ -146,9 +146,10 @@ class GaugeWriter:
 class ReapingCollector:
     """prometheus-client's multi-process collector, without the gauges of workers that died unannounced."""
 
-    def __init__(self, registry: CollectorRegistry, path: str) -> None:
+    def __init__(self, path: str) -> None:
         self._path = path
-        self._collector = MultiProcessCollector(registry, path=path)  # type: ignore[no-untyped-call]
+        # Not given a registry: it would register itself there, and every series would be shown twice.
+        self._collector = MultiProcessCollector(None, path=path)  # type: ignore[no-untyped-call]
 
     def describe(self) -> Iterable[Family]:
         """Nothing: the workers' metrics are only known at the scrape."""

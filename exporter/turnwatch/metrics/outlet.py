@@ -61,7 +61,7 @@ class Outlet:
             meter = MultiprocessMeter()
             self.meter = meter
             self.registry = CollectorRegistry()
-            self.registry.register(ReapingCollector(self.registry, path))
+            self.registry.register(ReapingCollector(path))
             self._writer = GaugeWriter(meter, watch, every_seconds=1.0)
             self._writer.start()
         else:
@@ -126,9 +126,11 @@ def _install(
         or kept.meter_provider is not meter_provider
         or (view == "prometheus" and kept.registry is not wanted and multiprocess_dir() is None)
     ):
+        # The old one goes when the new one stands: a registry that refuses it must not leave the process uncounted.
+        outlet = Outlet(view, registry=registry, meter_provider=meter_provider)
         if kept is not None:
             kept.close()
-        _outlet = kept = Outlet(view, registry=registry, meter_provider=meter_provider)
+        _outlet = kept = outlet
     watch = Watch(settings, kept.meter, exemplar=current_trace)
     if settings.semconv_metrics and view == "otel":
         watch.listeners.append(SemconvMetrics(meter_provider))
