@@ -199,6 +199,7 @@ class Recorder:
         turn.end_call(call)
         # The fact stays a little, to tell second spans of this call; its texts need not.
         call.result = None
+        call.canonical = None
         call.args = MISSING
 
     def _is_told_of(self, scope: Scope, fact: ToolFact) -> bool:
