@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable
 
 from turnwatch.core.conversation import Conversations, ConversationState
+from turnwatch.core.counted_calls import CountedCalls
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import MISSING
 from turnwatch.core.hashing import input_hash
@@ -78,6 +79,7 @@ class Watch:
         self._registered_tools: set[str] = set(self.settings.tools.overrides)
         self._open: dict[int, weakref.ref[TurnState]] = {}
         self._next_turn = 0
+        self.counted_calls = CountedCalls()
         self.conversations = Conversations(self._make_conversation, bounds.conversations, bounds.conversation_ttl_s)
         self._volatile_keys = self.settings.detect.volatile_keys
         self._tool_volatile_keys = {

@@ -96,6 +96,7 @@ class ReportedTurn:
         if state.guard is not None:
             state.guard.before_model(call, reserve)
         state.begin_model(call.started)
+        _begun(state.watch, call)
         return call
 
     def end_model(
@@ -128,6 +129,7 @@ class ReportedTurn:
         except Exception:
             state.watch.internal_error("a model call's reply")
         verdict = state.end_model(call)
+        state.watch.counted_calls.over(call, state.watch.clock())
         if state.guard is not None:
             state.guard.after_model(call, verdict)
 
@@ -142,7 +144,7 @@ class ReportedTurn:
         state = self.state
         call = ToolCall(name, args, call_id=call_id, agent=state.agent)
         state.begin_call(call)
-        mark_current_span("execute_tool")
+        _begun(state.watch, call)
         in_progress = ToolCallInProgress(call, self._end_tool, state.watch)
         if state.guard is not None:
             try:
@@ -161,6 +163,7 @@ class ReportedTurn:
     def _end_tool(self, call: ToolCall, result: object) -> None:
         state = self.state
         verdict = state.end_call(call)
+        state.watch.counted_calls.over(call, state.watch.clock())
         if state.guard is not None and call.outcome != "denied":
             state.guard.after_tool(call, verdict, result)
 
@@ -230,3 +233,14 @@ class ReportedTurn:
         guard = self.state.guard
         missed = None if guard is None or guard.stop_reason() else guard.judge(self.turn, may_await=False)
         return missed if isinstance(missed, str) else None
+
+
+def _begun(watch: Watch, call: ModelCall | ToolCall) -> None:
+    """Let spans of the same call know that it is counted: the current one, and those that come beside it."""
+    try:
+        if isinstance(call, ToolCall):
+            mark_current_span("execute_tool")
+        trace = watch.exemplar()
+        watch.counted_calls.begun(call, watch.clock(), trace["trace_id"] if trace else None)
+    except Exception:
+        watch.internal_error("marking a counted call")

@@ -38,6 +38,7 @@ class Recorder:
 
     def __init__(self, watch: Watch, logs: LogFacts) -> None:
         self._watch = watch
+        self._elsewhere = Watch(watch.settings, clock=watch.clock, prices=watch.prices)
         self._logs = logs
         self._complaints = Complaints()
 
@@ -47,19 +48,46 @@ class Recorder:
         waiting: list[Fact] = sorted(pending, key=lambda fact: fact.start_ns) if pending else []
         first = waiting[0] if waiting else None
         started_ns = first.start_ns if first is not None else scope.ended_ns
-        turn = self._watch.open_turn(
-            scope.agent or scope.service,
-            conversation_id=scope.conversation,
-            parent=parent,
-            turn_id=f"{scope.trace_id:032x}-{scope.key:016x}" if scope.key else f"{scope.trace_id:032x}",
-            at=started_ns * _NS if started_ns else None,
-        )
+        # A turn all of whose calls somebody nearer to the agent counts is that one's turn as well.
+        elsewhere = bool(waiting) and all(self._is_counted(scope, fact) for fact in waiting)
+        turn = self._open_turn(scope, parent, started_ns, self._elsewhere if elsewhere else self._watch)
         dialect = first.dialect if first is not None else scope.agent_dialect
         if dialect is not None:
             turn.source = dialect.name
         scope.turn = turn
         for fact in waiting:
             self.record(scope, fact)
+
+    def _open_turn(self, scope: Scope, parent: TurnState | None, started_ns: int, watch: Watch) -> TurnState:
+        return watch.open_turn(
+            scope.agent or scope.service,
+            conversation_id=scope.conversation,
+            parent=parent,
+            turn_id=f"{scope.trace_id:032x}-{scope.key:016x}" if scope.key else f"{scope.trace_id:032x}",
+            at=started_ns * _NS if started_ns else None,
+        )
+
+    def _is_counted(self, scope: Scope, fact: Fact) -> bool:
+        """Whether somebody else counts this call: its span says so, or a hook has counted the same call."""
+        counted = self._watch.counted_calls
+        if not fact.counted and len(counted):
+            trace_id = f"{scope.trace_id:032x}"
+            if isinstance(fact, ModelFact):
+                fact.counted = counted.has_model(fact.call, trace_id)
+            else:
+                call = fact.call
+                if call.input_hash is None and call.args is not MISSING:
+                    call.input_hash = self._watch.hash(call.tool, call.args)
+                fact.counted = counted.has_tool(call, trace_id)
+        return fact.counted
+
+    def _counting(self, scope: Scope, turn: TurnState, fact: Fact) -> TurnState:
+        """The turn that a call counts in: one that seemed to be counted elsewhere begins here after all."""
+        if turn.watch is self._elsewhere:
+            source = turn.source
+            turn = scope.turn = self._open_turn(scope, turn.parent, fact.start_ns, self._watch)
+            turn.source = source
+        return turn
 
     def record(self, scope: Scope, fact: Fact) -> None:
         """Count one call of an open turn, unless another span told of it already."""
@@ -103,7 +131,8 @@ class Recorder:
             return
         self._count_asked(scope, answers=fact)
         self._say_unread(scope)
-        if not fact.counted:
+        if not self._is_counted(scope, fact):
+            turn = self._counting(scope, turn, fact)
             turn.begin_model(at=fact.call.started)
             turn.end_model(fact.call)
         scope.saw_usage = scope.saw_usage or fact.call.usage is not None
@@ -182,8 +211,9 @@ class Recorder:
         call = fact.call
         if self._is_told_of(scope, fact):
             return
-        if fact.counted:
+        if self._is_counted(scope, fact):
             return
+        turn = self._counting(scope, turn, fact)
         if call.args is MISSING and call.input_hash is None:
             scope.lacks_arguments = True
             _fill_arguments(call, scope.asked or [])

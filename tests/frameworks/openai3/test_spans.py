@@ -1,0 +1,256 @@
+"""``turnwatch.instrument()`` over the spans of real frameworks and their instrumentations: the counters are right."""
+
+import pytest
+from agents import Agent as OpenAIAgent
+from agents import OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_trace_processors
+from anthropic import Anthropic, beta_tool
+from langchain.agents import create_agent
+from langchain_core.tools import tool as as_langchain_tool
+from langchain_openai import ChatOpenAI
+from openai import AsyncOpenAI
+from openinference.instrumentation.langchain import LangChainInstrumentor
+from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from pydantic_ai import Agent as PydanticAgent
+from pydantic_ai.capabilities import Instrumentation
+from pydantic_ai.models.instrumented import InstrumentationSettings
+from pydantic_ai.models.openai import OpenAIChatModel
+from pydantic_ai.providers.openai import OpenAIProvider
+
+import turnwatch as tw
+from frameworks import stub_model
+from frameworks.stub_model import TOOL
+from turnwatch.guards.frameworks.langchain import TurnMiddleware
+from turnwatch.guards.frameworks.langchain_callback import TurnCallback
+from turnwatch.guards.frameworks.openai_agents import TurnHooks
+from turnwatch.guards.frameworks.pydantic_ai import TurnCapability
+
+QUESTION = "Where are my orders?"
+
+
+@pytest.fixture
+def provider(counts):
+    provider = TracerProvider()
+    tw.instrument(provider)
+    yield provider
+    provider.shutdown()
+
+
+@pytest.fixture
+def ended(provider):
+    """Ends every turn, as the end of the process does."""
+    return provider.shutdown
+
+
+def _should_be(counts, agent, *, tool_calls, iterations, duplicates=0, turns=1):
+    assert counts("agent_tool_calls_total", agent=agent, tool=TOOL) == tool_calls
+    assert counts("agent_duplicate_tool_calls_total", agent=agent, tool=TOOL) == duplicates
+    assert counts("agent_model_calls_total", agent=agent) == iterations
+    assert counts("agent_iterations_sum", agent=agent) == iterations
+    assert counts("agent_tokens_total", agent=agent, type="input") == 1000 * iterations
+    assert counts("agent_tokens_total", agent=agent, type="output") == 100 * iterations
+    assert counts("agent_turns_total") == turns
+    assert counts("agent_tool_calls_total") == tool_calls
+    assert counts("agent_model_calls_total") == iterations
+    assert counts("turnwatch_internal_errors_total") == 0
+
+
+HEALTHY = {"tool_calls": 2, "iterations": 3}
+LOOP = {"tool_calls": 12, "iterations": 13, "duplicates": 10}
+SCRIPTS = pytest.mark.parametrize(
+    ("script", "truth"), [(stub_model.healthy, HEALTHY), (stub_model.loop, LOOP)], ids=["healthy", "loop"]
+)
+
+
+# LangGraph
+
+
+@pytest.fixture
+def langchain(provider):
+    instrumentor = LangChainInstrumentor()
+    instrumentor.instrument(tracer_provider=provider)
+    yield
+    instrumentor.uninstrument()
+
+
+def _langchain(model, tool, middleware=()):
+    @as_langchain_tool
+    def search_orders(customer_id: str) -> str:
+        """Search orders."""
+        return tool(customer_id)
+
+    llm = ChatOpenAI(model="gpt-4o-mini", base_url=f"{model.url}/v1", api_key="none", stream_usage=True)
+    return create_agent(llm, [search_orders], middleware=middleware, name="support-bot")
+
+
+def _langchain_inputs():
+    return {"messages": [{"role": "user", "content": QUESTION}]}, {"recursion_limit": 60}
+
+
+@SCRIPTS
+def test_langgraph(model, tool, counts, langchain, ended, script, truth):
+    model.script = script
+    _langchain(model, tool).invoke(*_langchain_inputs())
+    ended()
+    _should_be(counts, "support-bot", **truth)
+
+
+async def test_langgraph_streamed(model, tool, counts, langchain, ended):
+    question, config = _langchain_inputs()
+    async for _ in _langchain(model, tool).astream(question, config):
+        pass
+    ended()
+    _should_be(counts, "support-bot", **HEALTHY)
+
+
+@pytest.mark.parametrize("hook", ["middleware", "callback"])
+def test_langgraph_with_a_guard_counts_once(model, tool, counts, langchain, ended, hook):
+    question, config = _langchain_inputs()
+    if hook == "callback":
+        config["callbacks"] = [TurnCallback()]
+    _langchain(model, tool, [TurnMiddleware()] if hook == "middleware" else ()).invoke(question, config)
+    ended()
+    _should_be(counts, "support-bot", **HEALTHY)
+
+
+# OpenAI Agents SDK
+
+
+@pytest.fixture
+def openai_agents(provider):
+    set_trace_processors([])
+    instrumentor = OpenAIAgentsInstrumentor()
+    instrumentor.instrument(tracer_provider=provider)
+    yield
+    instrumentor.uninstrument()
+    set_trace_processors([])
+
+
+def _openai_agent(model, tool, kind=OpenAIResponsesModel):
+    @function_tool
+    def search_orders(customer_id: str) -> str:
+        """Search orders."""
+        return tool(customer_id)
+
+    client = AsyncOpenAI(base_url=f"{model.url}/v1")
+    return OpenAIAgent(name="support-bot", model=kind(model="gpt-4o-mini", openai_client=client), tools=[search_orders])
+
+
+@SCRIPTS
+@pytest.mark.parametrize("kind", [OpenAIResponsesModel, OpenAIChatCompletionsModel])
+async def test_openai_agents(model, tool, counts, openai_agents, ended, kind, script, truth):
+    model.script = script
+    await Runner.run(_openai_agent(model, tool, kind), QUESTION, max_turns=30)
+    ended()
+    _should_be(counts, "support-bot", **truth)
+
+
+async def test_openai_agents_streamed(model, tool, counts, openai_agents, ended):
+    result = Runner.run_streamed(_openai_agent(model, tool), QUESTION)
+    async for _ in result.stream_events():
+        pass
+    ended()
+    _should_be(counts, "support-bot", **HEALTHY)
+
+
+async def test_openai_agents_with_a_guard_counts_once(model, tool, counts, openai_agents, ended):
+    await Runner.run(_openai_agent(model, tool), QUESTION, hooks=TurnHooks())
+    ended()
+    _should_be(counts, "support-bot", **HEALTHY)
+
+
+# Pydantic AI
+
+
+def _pydantic_agent(model, tool, provider, *capabilities):
+    llm = OpenAIChatModel("gpt-4o-mini", provider=OpenAIProvider(base_url=f"{model.url}/v1", api_key="none"))
+    agent = PydanticAgent(
+        llm,
+        name="support-bot",
+        capabilities=[Instrumentation(settings=InstrumentationSettings(tracer_provider=provider)), *capabilities],
+    )
+
+    @agent.tool_plain
+    def search_orders(customer_id: str) -> str:
+        """Search orders."""
+        return tool(customer_id)
+
+    return agent
+
+
+@SCRIPTS
+async def test_pydantic_ai(model, tool, counts, provider, ended, script, truth):
+    model.script = script
+    await _pydantic_agent(model, tool, provider).run(QUESTION)
+    ended()
+    _should_be(counts, "support-bot", **truth)
+
+
+async def test_pydantic_ai_streamed(model, tool, counts, provider, ended):
+    async with _pydantic_agent(model, tool, provider).run_stream(QUESTION) as result:
+        await result.get_output()
+    ended()
+    _should_be(counts, "support-bot", **HEALTHY)
+
+
+async def test_pydantic_ai_with_a_guard_counts_once(model, tool, counts, provider, ended):
+    await _pydantic_agent(model, tool, provider, TurnCapability()).run(QUESTION)
+    ended()
+    _should_be(counts, "support-bot", **HEALTHY)
+
+
+# Anthropic's client, which has spans of its own
+
+
+@pytest.fixture
+def anthropic_spans(monkeypatch):
+    """The client writes spans to the global provider; ``instrument()`` makes one where there is none."""
+    monkeypatch.setenv("ANTHROPIC_OPEN_TELEMETRY_TRACES_CONTENT_MODE", "content")
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", trace.Once())
+
+
+def _run_tools(model, tool, wrap=lambda client: client):
+    @beta_tool
+    def search_orders(customer_id: str) -> str:
+        """Search orders.
+
+        Args:
+            customer_id: Whose orders.
+        """
+        return tool(customer_id)
+
+    runner = wrap(Anthropic(base_url=model.url)).beta.messages.tool_runner(
+        model="claude-haiku-4-5",
+        max_tokens=500,
+        messages=[{"role": "user", "content": QUESTION}],
+        tools=[search_orders],
+    )
+    return runner.until_done()
+
+
+@SCRIPTS
+def test_anthropic(model, tool, counts, anthropic_spans, script, truth):
+    model.script = script
+    processor = tw.instrument()
+    _run_tools(model, tool)
+    processor.shutdown()
+    agents = {"agent": next(iter(_agents(counts)))}
+    _should_be(counts, agents["agent"], **truth)
+
+
+def test_anthropic_with_a_guard_counts_once(model, tool, counts, anthropic_spans):
+    processor = tw.instrument()
+    _run_tools(model, tool, lambda client: tw.wrap(client, agent="support-bot"))
+    processor.shutdown()
+    _should_be(counts, "support-bot", **HEALTHY)
+
+
+def _agents(counts):
+    return {
+        sample.labels["agent"]
+        for metric in counts._registry.collect()
+        for sample in metric.samples
+        if sample.name == "agent_model_calls_total"
+    }
