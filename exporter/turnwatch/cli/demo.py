@@ -6,7 +6,7 @@ import json
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -56,10 +56,13 @@ def demo(
         report(run_without_servers(timeline))
         raise typer.Exit(NO_SERVERS) from None
     with _leaving_in_order(), paging(programs, timeline) as ending:
-        report(ending)
-        if keep:
-            console.print("\nStill running, until Ctrl-C:", running(ending))
-            _wait_for_ctrl_c()
+        if not keep:
+            report(ending)
+        else:
+            with suppress(KeyboardInterrupt):
+                report(ending)
+                console.print("\nStill running, until Ctrl-C:", running(ending))
+                threading.Event().wait()
     raise typer.Exit(0 if ending.kept_its_promise else NOT_PAGED)
 
 
@@ -72,10 +75,3 @@ def _leaving_in_order() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _wait_for_ctrl_c() -> None:
-    try:
-        threading.Event().wait()
-    except KeyboardInterrupt:
-        return
