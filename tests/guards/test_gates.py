@@ -21,11 +21,12 @@ def test_charges_add_up_and_raise_past_the_ceiling():
     assert gate.remaining_usd == 0
 
 
-def test_a_ceiling_may_be_used_up_exactly():
-    gate = tw.BudgetGate(ceiling_usd=0.018)
+def test_reaching_the_ceiling_raises_before_the_next_call_is_made():
+    gate = tw.BudgetGate(ceiling_usd=0.036)
     gate.charge(MODEL, 1_000, 1_000)
     with pytest.raises(tw.BudgetExceeded):
-        gate.charge(MODEL, 1, 0)
+        gate.charge(MODEL, 1_000, 1_000)
+    assert gate.spent_usd == pytest.approx(0.036)
 
 
 def test_a_call_that_costs_nothing_passes_an_exhausted_gate():

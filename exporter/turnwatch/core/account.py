@@ -139,9 +139,9 @@ class Account:
         return self.nano_usd / _NANO
 
     @property
-    def overspent(self) -> bool:
-        """Whether more dollars are spent than this account's own limit allows."""
-        return self.limits.max_usd is not None and self.nano_usd > _nano(self.limits.max_usd)
+    def used_up(self) -> bool:
+        """Whether all the dollars are spent that this account's own limit allows."""
+        return self.limits.max_usd is not None and self.nano_usd >= _nano(self.limits.max_usd)
 
     @property
     def chain(self) -> tuple[Account, ...]:

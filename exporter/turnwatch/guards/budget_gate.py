@@ -69,14 +69,15 @@ class BudgetGate:
             Its dollars.
 
         Raises:
-            BudgetExceeded: The ceiling is passed, or was reached before; or the model has no known price.
+            BudgetExceeded: The ceiling is reached, so the next call must not be made; or the model has no known
+                price.
         """
         cost = self._cost(model, Usage(in_tokens, out_tokens))
         with self._lock:
             reservation = self._account.reserve(0.0, 0.0)
             assert not isinstance(reservation, Refusal)  # nothing is held back, so nothing forbids it
             Account.settle(reservation, cost, in_tokens + out_tokens)
-            exceeded = cost > 0 and self._account.overspent
+            exceeded = cost > 0 and self._account.used_up
         if exceeded:
             raise BudgetExceeded(
                 f"${self.spent_usd:.4f} spent, ${self.ceiling_usd:.4g} allowed (max_usd)",
