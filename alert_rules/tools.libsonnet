@@ -26,7 +26,7 @@ function(config, q)
       // Against the day before the last hour, so that the spike is not in its own baseline. Both sides need turns
       // enough: the average of three turns, or of a quiet night, is not one.
       expr: q.eachScope('toolCallsSpikeRatio', null, function(matchers, threshold)
-        local lately(part) = q.grown('agent_turn_tool_calls_' + part, ofAgent, matchers, '30m');
+        local lately(part) = q.grown('agent_turn_tool_calls_' + part, ofAgent, matchers, '1h');
         local dayBefore(part) = q.grown('agent_turn_tool_calls_' + part, ofAgent, matchers, '1d', '1h');
         q.group(lately('sum') + '\n/\n' + lately('count'))
         + '\n/\n'
@@ -38,7 +38,7 @@ function(config, q)
       dashboard: 'turnwatch-tools',
       summary: 'The turns of an agent make several times more tool calls than the day before.',
       description:
-        'The turns of agent {{ $labels.agent }} in the last 30m made {{ printf "%.1f" $value }} times as many tool calls '
+        'The turns of agent {{ $labels.agent }} in the last hour made {{ printf "%.1f" $value }} times as many tool calls '
         + 'as those of the day before (limit ' + q.number(config.thresholds.toolCallsSpikeRatio) + ' unless set for this agent).',
     },
   ]

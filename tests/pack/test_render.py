@@ -10,13 +10,13 @@ from turnwatch.pack.render import RULES_FILE, differing, pack_files, render
 
 
 def test_committed_files_are_what_is_rendered(home):
-    assert differing(None, home) == [], "run make generate and commit what changes"
+    assert differing(pack_files(None), home) == [], "run make generate and commit what changes"
 
 
 def test_without_settings_the_output_is_the_committed_files(home, tmp_path):
     for path in render(None, tmp_path):
         assert path.read_bytes() == (home / path.relative_to(tmp_path)).read_bytes()
-    assert differing(None, tmp_path) == []
+    assert differing(pack_files(None), tmp_path) == []
 
 
 def test_an_edited_or_missing_file_differs(tmp_path):
@@ -24,7 +24,7 @@ def test_an_edited_or_missing_file_differs(tmp_path):
     rules = tmp_path / RULES_FILE
     rules.write_text(rules.read_text(encoding="utf-8") + "# mine\n", encoding="utf-8")
     (tmp_path / "runbooks" / "AgentIterationsHigh.md").unlink()
-    assert {path.name for path in differing(None, tmp_path)} == {rules.name, "AgentIterationsHigh.md"}
+    assert {path.name for path in differing(pack_files(None), tmp_path)} == {rules.name, "AgentIterationsHigh.md"}
 
 
 def test_generated_yaml_says_so_in_its_first_line():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +14,21 @@ from turnwatch.pack.check import pack_faults
 from turnwatch.pack.config_file import config_of
 from turnwatch.pack.deploy.changes import Target, deploy
 from turnwatch.pack.deploy.targets import Destinations
+from turnwatch.pack.forms import FORMS
 from turnwatch.pack.home import pack_home
 from turnwatch.pack.promtool_tests import failing_tests
-from turnwatch.pack.render import differing
-from turnwatch.pack.render import render as render_pack
+from turnwatch.pack.render import differing, pack_files, write
 
 pack_app = typer.Typer(no_args_is_help=True, help="Render, check, test, compare and deploy the pack.")
+
+
+class Form(StrEnum):
+    """Forms of the pack beside the plain files."""
+
+    mimir = "mimir"
+    grafana = "grafana"
+    kubernetes = "kubernetes"
+
 
 Folder = Annotated[
     Path | None, typer.Argument(help="Where `pack render` wrote to; the shipped pack when left out.", file_okay=False)
@@ -36,16 +46,23 @@ def render(
         Path | None, typer.Option(help="Settings file of the exporter; thresholds are taken from it.", dir_okay=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder to write to.", file_okay=False)] = Path(),
+    form: Annotated[
+        list[Form] | None, typer.Option("--for", help="Also write the files of this system; may be given again.")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
 ) -> None:
     """Write rules, dashboards, the Alertmanager example and the runbooks."""
     values = None if config is None else config_of(config)
+    plain = pack_files(values, is_own_source=out.resolve() == pack_home())
+    files = dict(plain)
+    for one in form or ():
+        files |= FORMS[one](plain)
     if check:
-        if changed := differing(values, out):
+        if changed := differing(files, out):
             typer.echo("\n".join(f"differs: {path}" for path in changed), err=True)
             raise typer.Exit(1)
         return
-    for path in render_pack(values, out):
+    for path in write(files, out):
         typer.echo(path)
 
 

@@ -35,8 +35,13 @@ def render(config: Mapping[str, Any] | None, out: Path) -> list[Path]:
         MissingExtraError: The ``jsonnet`` package is needed and missing.
         SettingsError: A key of ``config`` is unknown or its value of the wrong kind.
     """
+    return write(pack_files(config, is_own_source=out.resolve() == pack_home()), out)
+
+
+def write(files: Mapping[str, str], out: Path) -> list[Path]:
+    """Write files, by their path below ``out``, and return where they are."""
     written = []
-    for name, content in pack_files(config, is_own_source=out.resolve() == pack_home()).items():
+    for name, content in files.items():
         path = out / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
@@ -44,13 +49,8 @@ def render(config: Mapping[str, Any] | None, out: Path) -> list[Path]:
     return written
 
 
-def differing(config: Mapping[str, Any] | None, out: Path) -> list[Path]:
-    """Return the files below ``out`` that ``render`` would write otherwise than they are.
-
-    Raises:
-        MissingExtraError, SettingsError: As for ``render``.
-    """
-    files = pack_files(config, is_own_source=out.resolve() == pack_home())
+def differing(files: Mapping[str, str], out: Path) -> list[Path]:
+    """Return the files below ``out`` that ``write`` would write otherwise than they are."""
     return [
         out / name
         for name, content in files.items()
