@@ -91,7 +91,7 @@ async def test_spans_do_not_wait_for_ever():
     await receiver.send(first.files("otlp-protobuf"))
     await receiver.send(case.files("otlp-protobuf"))
     before = receiver.meter.total("agent_tool_calls_total")
-    receiver.now += 7
+    receiver.now += 11
     receiver.intake.tick().result()
     receiver.now += 30
     receiver.intake.tick().result()

@@ -11,10 +11,10 @@ from google.protobuf.message import DecodeError
 
 from turnwatch.service.decompress import decompressed
 from turnwatch.service.elements import check_elements
-from turnwatch.service.log_details import Detail, details_of_json, details_of_request
 from turnwatch.service.refusal import MALFORMED, Refusal
 from turnwatch.service.signals import REQUESTS, Form, Signal
 from turnwatch.settings import Service
+from turnwatch.sources.spans.logs import LogData, logs_of_json, logs_of_request
 from turnwatch.sources.spans.otlp import spans_of_json, spans_to_feed
 from turnwatch.sources.spans.span import PassingSpan, SpanData
 
@@ -33,14 +33,14 @@ class Decoded:
     Attributes:
         items: How many spans or log records came, rejected ones included.
         spans: Those to count.
-        details: What log records say of tool calls.
+        logs: Log records that may tell something of calls.
         rejected: How many were left out.
         why: Why, in words.
     """
 
     items: int = 0
     spans: list[SpanData | PassingSpan] = field(default_factory=list)
-    details: list[Detail] = field(default_factory=list)
+    logs: list[LogData] = field(default_factory=list)
     rejected: int = 0
     why: str = ""
 
@@ -61,7 +61,7 @@ def decode(body: bytes, signal: Signal, form: Form, encoding: str, limits: Servi
         if signal == "traces":
             _take_spans(decoded, spans_of_json(message) if form == "json" else spans_to_feed(message), limits)
         else:
-            decoded.details.extend(details_of_json(message) if form == "json" else details_of_request(message))
+            decoded.logs.extend(logs_of_json(message) if form == "json" else logs_of_request(message))
         return decoded
     except DecodeError:
         raise Refusal(MALFORMED, f"the body is no valid OTLP {form}") from None

@@ -14,9 +14,9 @@ from typing import Final, Protocol
 
 from turnwatch.core.watch import Watch
 from turnwatch.service.decode import Decoded, decode
-from turnwatch.service.log_details import PATIENCE_SECONDS, LogJoin
 from turnwatch.service.refusal import BUSY, FAULT, Refusal
 from turnwatch.service.signals import Form, Signal
+from turnwatch.sources.spans.logs import LogData
 from turnwatch.sources.spans.span import PassingSpan, SpanData
 
 _STALLED_SECONDS: Final = 60.0
@@ -29,6 +29,9 @@ class Feed(Protocol):
 
     def feed(self, spans: Iterable[SpanData | PassingSpan], now: float) -> None:
         """Take ended spans in."""
+
+    def feed_logs(self, logs: Iterable[LogData], now: float) -> None:
+        """Take log records in."""
 
     def tick(self, now: float) -> None:
         """Let time pass."""
@@ -52,8 +55,6 @@ class Intake:
         self._watch = watch
         self._limits = watch.settings.service
         self._turns = turns
-        # A turn that is over takes nothing more in.
-        self._join = LogJoin(min(PATIENCE_SECONDS, self._limits.turn_grace_s))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="turnwatch-intake")
         self._lock = threading.Lock()
         self._pending = 0
@@ -96,9 +97,9 @@ class Intake:
             raise Refusal(FAULT, "the request could not be read") from None
         now = self._watch.clock()
         if decoded.spans:
-            self._turns.feed(self._join.join(decoded.spans, now), now)
-        if decoded.details and (ready := self._join.note(decoded.details)):
-            self._turns.feed(ready, now)
+            self._turns.feed(decoded.spans, now)
+        if decoded.logs:
+            self._turns.feed_logs(decoded.logs, now)
         if decoded.rejected and signal == "traces":
             self._watch.count("turnwatch_spans_total", "rejected", amount=decoded.rejected)
         return decoded
@@ -110,16 +111,10 @@ class Intake:
     def _tick(self) -> None:
         self._last_beat = self._watch.clock()
         try:
-            if overdue := self._join.overdue(self._last_beat):
-                self._turns.feed(overdue, self._last_beat)
             self._turns.tick(self._last_beat)
             self._turns.report()
         except Exception:
             self._watch.internal_error("ending turns that are due")
-
-    def _flush(self) -> None:
-        self._turns.feed(self._join.overdue(float("inf")), self._watch.clock())
-        self._turns.flush()
 
     @property
     def is_stalled(self) -> bool:
@@ -129,7 +124,7 @@ class Intake:
     def close(self) -> None:
         """Do what waits, end every turn and stop the thread. Blocks."""
         try:
-            self._thread.submit(self._flush).result()
+            self._thread.submit(self._turns.flush).result()
         except Exception:
             self._watch.internal_error("ending the open turns")
         self._thread.shutdown()

@@ -32,7 +32,7 @@ from turnwatch.sources.spans.facts import (
     tool_fact,
 )
 from turnwatch.sources.spans.hints import about_agent, give_hints, spoken_name
-from turnwatch.sources.spans.logs import LogData
+from turnwatch.sources.spans.logs import LogData, call_key
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import is_of_interest, role_of
 from turnwatch.sources.spans.scope import Scope
@@ -42,6 +42,7 @@ from turnwatch.sources.spans.turns import Turns
 
 # Spans and log events are sent in batches of their own, each some seconds after it was begun.
 _LOGS_SECONDS: Final = 10.0
+_WAITING_BYTES: Final = 16_777_216
 
 
 class Assembler:
@@ -80,6 +81,7 @@ class Assembler:
         self._spans: dict[str, int] = {}
         # Tool spans whose arguments come as log events, by call id and since when they wait
         self._without_arguments: dict[str, tuple[SpanData, float]] = {}
+        self._waiting_bytes = 0
         self._is_flushing = False
         self._announced: dict[int, None] = {}  # spans seen while they were open (see in_process)
 
@@ -259,6 +261,7 @@ class Assembler:
             for call_id in calls:
                 waiting = self._without_arguments.pop(call_id, None)
                 if waiting is not None:
+                    self._waiting_bytes -= waiting[0].weight
                     self._take(waiting[0], now)
             for span_id in spans:
                 place = self._places.of(span_id)
@@ -272,9 +275,18 @@ class Assembler:
         call = fact.call
         if call.call_id is None or call.args is not MISSING or call.input_hash is not None:
             return True
-        arguments = self._turns.logs.arguments.pop(call.call_id, MISSING)
+        key = call_key(span.trace_id, call.call_id)
+        logged = self._turns.logs.arguments
+        arguments = logged.pop(key, MISSING)
+        if arguments is MISSING:
+            arguments = logged.pop(call_key(0, call.call_id), MISSING)  # a log record outside any span
         if arguments is MISSING and not self._is_flushing:
-            self._without_arguments[call.call_id] = (span, now)
+            if key in self._without_arguments:
+                return True  # an id used twice in a trace tells no call from another
+            self._without_arguments[key] = (span, now)
+            self._waiting_bytes += span.weight
+            if self._waiting_bytes > _WAITING_BYTES:
+                self._take_without_arguments(float("inf"), now)
             return False
         call.args = arguments
         return True
@@ -290,7 +302,9 @@ class Assembler:
             self._is_flushing = True
             try:
                 for call_id in late:
-                    self._take(self._without_arguments.pop(call_id)[0], now)
+                    span, _ = self._without_arguments.pop(call_id)
+                    self._waiting_bytes -= span.weight
+                    self._take(span, now)
             finally:
                 self._is_flushing = False
 

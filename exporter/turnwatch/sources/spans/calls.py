@@ -44,6 +44,7 @@ class Calls:
         below = self._places.take(span.span_id)
         if below is not None:
             self._merge_inner_tools(fact, below)
+            self._turns.weigh(below)
             if below.turn is not None or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
                 below.agent = below.agent or fact.call.tool
                 self._turns.finish(below, above, span, now)
@@ -123,6 +124,7 @@ class Calls:
                     kept.append(inner)
             below.pending = kept or None
             below.pending_models = 0
+            self._turns.weigh(below)
         is_adopted = span.span_id in self._above.adopted
         if not span.parent_id and not is_adopted and (below is None or below.is_empty):
             self._take_loose(span, fact, now)

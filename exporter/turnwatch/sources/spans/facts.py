@@ -13,7 +13,7 @@ from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect
 from turnwatch.sources.spans.results import result_of
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.usage import usage_of
-from turnwatch.sources.spans.values import first, first_text, json_of
+from turnwatch.sources.spans.values import first, first_text, json_of, shortened
 
 COUNTED: Final = "turnwatch.counted"
 _NS: Final = 1e-9
@@ -33,9 +33,10 @@ class ToolFact:
     Attributes:
         call: The call, its arguments and what came of it.
         counted: Somebody counts this call already.
+        weight: About how many bytes it takes while it waits.
     """
 
-    __slots__ = ("call", "counted", "dialect", "end_ns", "scope", "span_id", "start_ns")
+    __slots__ = ("call", "counted", "dialect", "end_ns", "scope", "span_id", "start_ns", "weight")
 
     def __init__(self, span: SpanData, dialect: Dialect, call: ToolCall) -> None:
         self.call = call
@@ -44,6 +45,7 @@ class ToolFact:
         self.span_id = span.span_id
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
+        self.weight = span.weight
         self.counted = is_counted(span.attributes) or _is_counted_tool(span.attributes, call.tool)
 
 
@@ -57,6 +59,7 @@ class ModelFact:
         attributes: The span's attributes, for the messages among them; only until the call is recorded.
         counted: Somebody counts this call already.
         is_root: The span has no parent: nothing but its messages ties it to other calls.
+        weight: About how many bytes it takes while it waits.
     """
 
     __slots__ = (
@@ -70,6 +73,7 @@ class ModelFact:
         "scope",
         "span_id",
         "start_ns",
+        "weight",
     )
 
     def __init__(self, span: SpanData, dialect: Dialect, call: ModelCall) -> None:
@@ -79,6 +83,7 @@ class ModelFact:
         self.span_id = span.span_id
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
+        self.weight = span.weight
         self.response_id = first_text(span.attributes, _MODEL["response_id"]) or _id_in_output(span.attributes)
         self.attributes: Mapping[str, Any] = span.attributes
         self.counted = is_counted(span.attributes) or f"{COUNTED}.model" in span.attributes
@@ -139,11 +144,11 @@ def tool_fact(span: SpanData, dialect: Dialect) -> ToolFact:
 def tool_name(span: SpanData, dialect: Dialect, in_result: str = "") -> str:
     """The tool's name: an attribute's, the result's, or what is left of the span's own name."""
     if dialect.tool_name_in_result:
-        return in_result or span.name
+        return shortened(in_result or span.name)
     name = first_text(span.attributes, _TOOL["name"]) or in_result
     if name:
-        return name
-    name = span.name
+        return shortened(name)
+    name = shortened(span.name)
     for start in _NAME_STARTS:
         name = name.removeprefix(start)
     for end in _NAME_ENDS:
@@ -162,7 +167,7 @@ def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
         provider=first_text(attributes, _MODEL["provider"]),
         usage=usage_of(attributes),
         outcome="error" if failed else "ok",
-        error_type=None if error_type is None else str(error_type),
+        error_type=None if error_type is None else shortened(str(error_type)),
         started=span.start_ns * _NS if span.start_ns else None,
         ended=span.end_ns * _NS if span.end_ns else None,
     )
@@ -177,24 +182,24 @@ def agent_name(span: SpanData, dialect: Dialect) -> str:
         if value is not None:
             name = str(value)
             if name and name not in dialect.wrong_agent_names:
-                return name
+                return shortened(name)
     metadata = attributes.get("metadata")
     if metadata is not None:
         about = json_of(metadata)
         if isinstance(about, dict) and about.get("lc_agent_name"):
-            return str(about["lc_agent_name"])
+            return shortened(str(about["lc_agent_name"]))
     return ""
 
 
 def conversation_of(span: SpanData) -> str | None:
     """The conversation a span belongs to, or None."""
     value = first(span.attributes, _AGENT["conversation"])
-    return None if value is None or value == "" else str(value)
+    return None if value is None or value == "" else shortened(str(value))
 
 
 def service_name(span: SpanData) -> str:
     """The service a span comes from; empty when nobody named it."""
-    name = str(span.resource.get("service.name") or "")
+    name = shortened(str(span.resource.get("service.name") or ""))
     return "" if name.startswith("unknown_service") else name
 
 

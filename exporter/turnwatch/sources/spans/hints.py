@@ -8,6 +8,7 @@ from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.usage import usage_of_agent
+from turnwatch.sources.spans.values import shortened
 
 
 def give_hints(scope: Scope, span: SpanData, dialect: Dialect) -> None:
@@ -29,12 +30,13 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
     scope.service = scope.service or service_name(span)
     if scope.agent_usage is None:
         scope.agent_usage = usage_of_agent(span.attributes)
-        scope.model_name = scope.model_name or str(span.attributes.get("gen_ai.request.model") or "")
+        scope.model_name = scope.model_name or shortened(str(span.attributes.get("gen_ai.request.model") or ""))
     scope.stop_reason = stop_reason_of(span)
 
 
 def spoken_name(name: str) -> str:
     """What an agent span is called, where nothing else names the agent."""
+    name = shortened(name)
     for start in ("invoke_agent ", "invoke_workflow "):
         name = name.removeprefix(start)
     for end in (".run", "._execute_core", ".kickoff", ".workflow", ".agent"):

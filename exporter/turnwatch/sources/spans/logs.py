@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from turnwatch.sources.spans.arguments import unwrapped
 from turnwatch.sources.spans.messages import Asked, asked_in
 from turnwatch.sources.spans.otlp import attributes_of_json, attributes_of_message, json_id, json_value, message_value
-from turnwatch.sources.spans.values import MISSING, is_redacted
+from turnwatch.sources.spans.values import MISSING, is_redacted, shortened
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _REMEMBERED: Final = 10_000
+# Texts longer than these are not kept for spans that may never come.
+_LONGEST: Final = 65_536
+_REMEMBERED_BYTES: Final = 16_777_216
 _SPAN_ID_BYTES: Final = 8
+_TRACE_ID_BYTES: Final = 16
 _CALL_ID: Final = ("tool_use_id", "gen_ai.tool.call.id")
 _ARGUMENTS: Final = ("tool_input", "gen_ai.tool.call.arguments")
 _EVENTS: Final = frozenset({"gen_ai.choice", "gen_ai.tool.message"})
@@ -23,14 +30,15 @@ class LogData:
     """One log record.
 
     Attributes:
-        span_id: The span it was written in; 0 for none.
+        trace_id, span_id: The trace and span it was written in; 0 for none.
         event: Its event name.
         attributes, body: As Python objects.
     """
 
-    __slots__ = ("attributes", "body", "event", "span_id")
+    __slots__ = ("attributes", "body", "event", "span_id", "trace_id")
 
-    def __init__(self, span_id: int, event: str, attributes: Mapping[str, Any], body: Any) -> None:
+    def __init__(self, span_id: int, event: str, attributes: Mapping[str, Any], body: Any, trace_id: int = 0) -> None:
+        self.trace_id = trace_id
         self.span_id = span_id
         self.event = event
         self.attributes = attributes
@@ -50,6 +58,7 @@ def logs_of_request(request: Any) -> Iterator[LogData]:
                         event,
                         attributes_of_message(record.attributes),
                         message_value(record.body),
+                        int.from_bytes(record.trace_id, "big") if len(record.trace_id) == _TRACE_ID_BYTES else 0,
                     )
 
 
@@ -72,22 +81,29 @@ def logs_of_json(value: dict[str, Any]) -> Iterator[LogData]:
                 if event in _EVENTS or any(key in attributes for key in _CALL_ID):
                     span_id = record.get("spanId")
                     body = json_value(record.get("body"))
-                    yield LogData(json_id(span_id, _SPAN_ID_BYTES) if span_id else 0, event, attributes, body)
+                    trace_id = record.get("traceId")
+                    yield LogData(
+                        json_id(span_id, _SPAN_ID_BYTES) if span_id else 0,
+                        event,
+                        attributes,
+                        body,
+                        json_id(trace_id, _TRACE_ID_BYTES) if trace_id else 0,
+                    )
 
 
 class LogFacts:
     """What log events told, until the spans they belong to come. Bounded; the oldest is forgotten."""
 
     def __init__(self) -> None:
-        self.arguments: OrderedDict[str, Any] = OrderedDict()
-        self.results: OrderedDict[str, Any] = OrderedDict()
-        self.asked: OrderedDict[int, list[Asked]] = OrderedDict()
+        self.arguments: Kept[str, Any] = Kept()
+        self.results: Kept[str, Any] = Kept()
+        self.asked: Kept[int, list[Asked]] = Kept()
 
     def take(self, logs: Iterable[LogData]) -> tuple[list[str], list[int]]:
         """Note log records.
 
         Returns:
-            The ids of calls whose arguments are known now, and the spans of model calls whose replies are.
+            The keys of calls whose arguments are known now, and the spans of model calls whose replies are.
         """
         calls: list[str] = []
         spans: list[int] = []
@@ -95,11 +111,12 @@ class LogFacts:
             if log.event == "gen_ai.choice" and isinstance(log.body, dict) and log.span_id:
                 asked = list(asked_in([log.body.get("message")]))
                 if asked:
-                    _put(self.asked, log.span_id, asked)
+                    self.asked.put(log.span_id, asked, len(str(log.body)))
                     spans.append(log.span_id)
             elif log.event == "gen_ai.tool.message" and isinstance(log.body, dict):
                 if log.body.get("id") and log.body.get("content") is not None:
-                    _put(self.results, str(log.body["id"]), log.body["content"])
+                    content = log.body["content"]
+                    self.results.put(shortened(str(log.body["id"])), content, len(str(content)))
             else:
                 call_id = _first(log.attributes, _CALL_ID)
                 given = _first(log.attributes, _ARGUMENTS)
@@ -107,16 +124,48 @@ class LogFacts:
                     continue
                 arguments = unwrapped(given)
                 if arguments is not MISSING:
-                    _put(self.arguments, str(call_id), arguments)
-                    calls.append(str(call_id))
+                    key = call_key(log.trace_id, str(call_id))
+                    self.arguments.put(key, arguments, len(str(given)))
+                    calls.append(key)
         return calls, spans
+
+
+def call_key(trace_id: int, call_id: str) -> str:
+    """What a call's arguments are kept by: small models number their calls anew in every trace."""
+    return f"{trace_id:x}:{shortened(call_id)}"
 
 
 def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> Any:
     return next((attributes[name] for name in names if attributes.get(name) is not None), None)
 
 
-def _put(index: OrderedDict[Any, Any], key: Any, value: Any) -> None:
-    index[key] = value
-    if len(index) > _REMEMBERED:
-        index.popitem(last=False)
+class Kept(Generic[K, V]):
+    """The latest values by key, bounded in number and size."""
+
+    def __init__(self) -> None:
+        self._values: OrderedDict[K, tuple[V, int]] = OrderedDict()
+        self._bytes = 0
+
+    def put(self, key: K, value: V, size: int) -> None:
+        """Keep a value of about this many bytes, unless it is larger than any is kept."""
+        self.pop(key, None)
+        if size > _LONGEST:
+            return
+        self._values[key] = (value, size)
+        self._bytes += size
+        while len(self._values) > _REMEMBERED or self._bytes > _REMEMBERED_BYTES:
+            self._bytes -= self._values.popitem(last=False)[1][1]
+
+    def pop(self, key: K, default: Any) -> Any:
+        """Take a value out; the default where it is not kept."""
+        found = self._values.pop(key, None)
+        if found is None:
+            return default
+        self._bytes -= found[1]
+        return found[0]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._values
+
+    def __getitem__(self, key: K) -> V:
+        return self._values[key][0]

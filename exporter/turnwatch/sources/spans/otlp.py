@@ -10,6 +10,7 @@ from typing import Any, Final
 from turnwatch.sources.spans.dialect import dialect_of_scope, is_unrelated_scope
 from turnwatch.sources.spans.roles import MARKERS, NAMES
 from turnwatch.sources.spans.span import PassingSpan, SpanData, SpanEvent
+from turnwatch.sources.spans.values import shortened
 
 # Attribute values may be nested; deeper than this they are cut.
 _MAX_DEPTH: Final = 32
@@ -26,7 +27,7 @@ def spans_of_request(request: Any) -> Iterator[SpanData]:
     for resource_spans in request.resource_spans:
         resource = attributes_of_message(resource_spans.resource.attributes)
         for scope_spans in resource_spans.scope_spans:
-            scope = scope_spans.scope.name
+            scope = shortened(scope_spans.scope.name)
             for span in scope_spans.spans:
                 # Bodies of logs parse as traces without ids, and a span without ids is nobody's.
                 if len(span.trace_id) == _TRACE_ID_BYTES and len(span.span_id) == _SPAN_ID_BYTES:
@@ -41,7 +42,7 @@ def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpan]:
     for resource_spans in request.resource_spans:
         resource: dict[str, Any] | None = None
         for scope_spans in resource_spans.scope_spans:
-            scope = scope_spans.scope.name
+            scope = shortened(scope_spans.scope.name)
             if is_unrelated_scope(scope):
                 for span in scope_spans.spans:
                     yield PassingSpan(int.from_bytes(span.span_id, "big"), span, _bare)
@@ -153,7 +154,7 @@ def spans_of_json(value: dict[str, Any]) -> Iterator[SpanData]:
         scopes = _get(resource_spans, "scopeSpans", "scope_spans")
         for scope_spans in scopes or resource_spans.get("instrumentationLibrarySpans") or ():
             scope = scope_spans.get("scope") or scope_spans.get("instrumentationLibrary") or {}
-            name = str(scope.get("name") or "")
+            name = shortened(str(scope.get("name") or ""))
             for span in scope_spans.get("spans") or ():
                 yield _json_span(span, name, resource)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
-from turnwatch.sources.spans.logs import LogFacts
+from turnwatch.sources.spans.logs import Kept, LogFacts
 from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.results import opened
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool_call
@@ -311,7 +310,7 @@ class _Result:
     failed: bool
 
 
-def _results(asked: list[Asked], answers: list[Answered], logged: Mapping[str, Any]) -> dict[int, _Result]:
+def _results(asked: list[Asked], answers: list[Answered], logged: Kept[str, Any]) -> dict[int, _Result]:
     """The result of each call of a reply, by the call's id, or by order where there are no ids."""
     by_id = {answer.call_id: answer for answer in answers if answer.call_id}
     results: dict[int, _Result] = {}

@@ -33,6 +33,7 @@ class Scope:
         agent, conversation: What is known of them so far.
         failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
         pending: Calls that wait for the turn.
+        weight: About how many bytes those take.
         seen_by_mcp: Tool calls seen by MCP only; they count if no other span stands for them.
         held: The latest model calls, held back until it is clear that no second span tells of them.
         asked: Tool calls of the latest reply; they count if no span stands for them.
@@ -82,6 +83,7 @@ class Scope:
         "trace_id",
         "turn",
         "unread_reply",
+        "weight",
     )
 
     def __init__(self, key: int, trace_id: int, since: float) -> None:
@@ -111,6 +113,7 @@ class Scope:
         # Calls that wait
         self.pending: list[Fact] | None = None
         self.pending_models = 0
+        self.weight = 0
         self.seen_by_mcp: list[ToolFact] | None = None
         # Calls that have been counted, as far as the next ones depend on them
         self.held: list[ModelFact] | None = None

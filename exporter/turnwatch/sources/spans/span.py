@@ -8,6 +8,7 @@ from typing import Any, Final, final
 SERVER: Final = 2
 CLIENT: Final = 3
 
+_SMALL_SPAN_BYTES: Final = 1024
 NO_EVENTS: Final[tuple[SpanEvent, ...]] = ()
 NO_ATTRIBUTES: Final[Mapping[str, Any]] = {}
 
@@ -86,6 +87,24 @@ class SpanData:
         self.end_ns = end_ns
         self.failed = failed
         self.status_text = status_text
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes: its longer texts, and as much again as a small span takes in all."""
+        weight = _SMALL_SPAN_BYTES + _weight_of(self.attributes)
+        for event in self.events:
+            weight += _weight_of(event.attributes)
+        return weight
+
+
+def _weight_of(attributes: Mapping[str, Any]) -> int:
+    weight = 0
+    for value in attributes.values():
+        if type(value) is str:
+            weight += len(value)
+        elif isinstance(value, (list, dict, bytes)):
+            weight += len(repr(value))
+    return weight
 
 
 @final

@@ -20,6 +20,8 @@ _MODELS_IN_A_STEP: Final = 1
 _TOOLS_IN_A_STEP: Final = 64
 # Second spans of one model call come within a batch of each other.
 _HELD_MODEL_SECONDS: Final = 2.0
+# Calls that wait keep their arguments. Past this much the oldest wait no longer.
+_WAITING_BYTES: Final = 50_331_648
 
 
 class Turns:
@@ -57,6 +59,7 @@ class Turns:
         self._silent: dict[Scope, None] = {}  # agents without calls, so far
         self._held: dict[Scope, None] = {}  # a model call is held back
         self._of_trace: dict[int, Scope] = {}  # where calls of a trace count that nothing else places
+        self._weight = 0  # of all calls that wait
         self.late = 0
 
     def __len__(self) -> int:
@@ -81,8 +84,18 @@ class Turns:
                     return
             scope.pending_models += 1
         pending.append(fact)
+        scope.weight += fact.weight
+        self._weight += fact.weight
         if scope.is_agent or scope.pending_models > _MODELS_IN_A_STEP or len(pending) > _TOOLS_IN_A_STEP:
             self.open(scope, now=now)
+        while self._weight > _WAITING_BYTES and self._unsettled:
+            self.settle(next(iter(self._unsettled)), now)
+
+    def weigh(self, scope: Scope) -> None:
+        """Note that calls which waited in a scope do so no more."""
+        weight = sum([fact.weight for fact in scope.pending]) if scope.pending else 0
+        self._weight += weight - scope.weight
+        scope.weight = weight
 
     def _record(self, scope: Scope, fact: Fact, now: float) -> None:
         if scope.is_adopted:
@@ -123,6 +136,7 @@ class Turns:
             if kept not in self._unsettled:
                 self._unsettle(kept, now)
         pending, gone.pending, gone.pending_models = gone.pending, None, 0
+        self.weigh(gone)
         if gone.due is not None and kept.due is None and gone is above:
             self.end_soon(kept, now)
         for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
@@ -139,6 +153,7 @@ class Turns:
         scope.says_above()
         parent = scope.above.found() if scope.above is not None else None
         self._recorder.open(scope, parent.turn if parent is not None and not parent.closed else None)
+        self.weigh(scope)
         self._open[scope] = scope.since if now is None else now
         self._of_trace.setdefault(scope.trace_id, scope)
         if scope.held is not None:
@@ -251,6 +266,7 @@ class Turns:
         if of_trace is not None and of_trace is not scope:
             scope.take_hints(of_trace)
             pending, scope.pending = scope.pending, None
+            self.weigh(scope)
             if scope.seen_by_mcp and not of_trace.has_tools:
                 of_trace.seen_by_mcp = (of_trace.seen_by_mcp or []) + scope.seen_by_mcp
                 if of_trace not in self._unsettled:

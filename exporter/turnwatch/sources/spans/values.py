@@ -13,6 +13,8 @@ from turnwatch.sources.spans.dialect import CONVENTIONS
 
 # A literal of this length parses in about a tenth of a second; a longer one is compared as text.
 _MAX_LITERAL_CHARS: Final = 65_536
+# Names and ids are kept for as long as a turn is open, and names become labels.
+_LONGEST_NAME: Final = 256
 _ANYWHERE = CONVENTIONS.redacted_anywhere
 _WHOLE = CONVENTIONS.redacted_whole
 
@@ -33,8 +35,13 @@ def first_text(attributes: Mapping[str, Any], names: Iterable[str]) -> str:
         if value is not None:
             text = value if type(value) is str else str(value)
             if text:
-                return text
+                return shortened(text)
     return ""
+
+
+def shortened(name: str) -> str:
+    """A name or id, cut where it is longer than any real one."""
+    return name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME]
 
 
 def is_redacted(value: object) -> bool:
