@@ -68,6 +68,21 @@ def test_without_the_log_events_calls_are_counted_after_a_while():
     assert [(turn.tool_calls, turn.missing_arguments) for turn in turns] == [(3, 3)]
 
 
+def test_calls_of_several_traces_with_one_id_keep_their_own_arguments():
+    meter, turns = CountingMeter(), []
+    assembler = Assembler(Watch(meter=meter), on_end=turns.append)
+    for case in CLAUDE:
+        for batch in batches(case, "otlp-protobuf"):
+            assembler.feed(batch, 0.0)
+    for case in CLAUDE:
+        assembler.feed_logs(claude_logs(case), 1.0)
+    assembler.flush()
+    found = added_up(turns, meter)
+    assert found.missing_arguments == 0
+    assert found.numbers.tool_calls == sum(case.expected.tool_calls for case in CLAUDE)
+    assert found.numbers.repeats == sum(case.expected.repeats for case in CLAUDE)
+
+
 def test_log_events_in_json_say_the_same():
     attributes = {"event.name": "tool_result", "tool_use_id": "t1", "tool_input": '{"q": 1}'}
     pairs = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
