@@ -7,11 +7,11 @@ within one trace where the hook knew it.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict, deque
 from typing import Final, final
 
 from turnwatch.core.events import ModelCall, ToolCall, Usage
+from turnwatch.core.forking import fork_safe_lock
 
 MAX_CALLS: Final = 512
 # A span's clock and the watch's are read one after the other, and by different clocks.
@@ -54,7 +54,7 @@ class CountedCalls:
     def __init__(self) -> None:
         self._latest: deque[_Counted] = deque(maxlen=MAX_CALLS)
         self._ids: OrderedDict[str, str] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def __len__(self) -> int:
         return len(self._latest)

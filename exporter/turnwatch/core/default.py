@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from turnwatch.core.forking import fork_safe_lock
 
 if TYPE_CHECKING:
     from turnwatch.core.watch import Watch
 
-_lock = threading.Lock()
+_lock = fork_safe_lock()
 _watch: Watch | None = None
 _factory: Callable[[], Watch] | None = None
 

@@ -7,12 +7,12 @@ ask the same thing twice.
 
 from __future__ import annotations
 
-import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from typing import Final
 
 from turnwatch.core.events import MISSING
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.hashing import input_hash
 from turnwatch.errors import LoopDetected
 
@@ -66,7 +66,7 @@ class LoopDetector:
         self.max_backoff_seconds = max_backoff_seconds
         self._backoff_window = backoff_window or (window or 10) * _WIDER
         self._conversations: OrderedDict[str, _Recent] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def observe(self, tool: str, args: object = MISSING, *, conversation_id: str = "") -> float:
         """Count one call.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from typing import TYPE_CHECKING
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import Usage
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.keys import KeyTable
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.verdict import Verdict, explain
@@ -129,7 +129,7 @@ class TurnCounts:
         self._saw_usage = False
         self._priced_calls = 0
         self._stuck = False
-        self._judging = threading.Lock()
+        self._judging = fork_safe_lock()
         self.engine = Engine(volatile_keys=watch.volatile_keys)
         self.guard: Guard | None = None
         with watch.lock:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-import threading
 import time
 import traceback
 import weakref
@@ -14,6 +13,7 @@ from turnwatch.core.conversation import Conversations, ConversationState
 from turnwatch.core.counted_calls import CountedCalls
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import MISSING
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.hashing import input_hash
 from turnwatch.core.listener import Listener
 from turnwatch.core.meter import Exemplar, Meter, NullMeter
@@ -66,7 +66,7 @@ class Watch:
         self.settings = settings or Settings()
         self.meter: Meter = meter or NullMeter()
         self.clock = clock
-        self.lock = threading.Lock()
+        self.lock = fork_safe_lock(quiet=True)
         self.exemplar = exemplar or (lambda: None)
         self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
         self.listeners: list[Listener] = []
@@ -136,7 +136,6 @@ class Watch:
 
     def forget_open_turns(self) -> None:
         """Forget the turns that were open in the parent process: after a fork they are not this one's."""
-        self.lock = threading.Lock()
         self._open.clear()
         for series in self.agents.values():
             series.open_turns.clear()

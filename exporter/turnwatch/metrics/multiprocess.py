@@ -97,8 +97,11 @@ class MultiprocessMeter:
         """Write every gauge as it is now; one whose window has emptied is written as 0."""
         for name, rows in gauge_rows(watch).items():
             gauge = self._gauges[name]
-            for labels, value in rows:
-                gauge.labels(*labels).set(value)
+            # Under the lock that a fork waits for: prometheus-client has one of its own, which the child would
+            # find closed.
+            with watch.lock:
+                for labels, value in rows:
+                    gauge.labels(*labels).set(value)
 
 
 def _mode(metric: Metric) -> Literal["livemax", "livesum"]:
