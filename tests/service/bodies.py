@@ -87,3 +87,23 @@ def log_body(records=2) -> bytes:
     for number in range(records):
         scope_logs.log_records.add(body=AnyValue(string_value=f"record {number}"))
     return request.SerializeToString()
+
+
+def orphans_body(calls, **values) -> bytes:
+    """Calls under spans that never come."""
+    request = ExportTraceServiceRequest()
+    scope_spans = request.resource_spans.add().scope_spans.add()
+    scope_spans.scope.name = "my.app"
+    for number in range(calls):
+        scope_spans.spans.add(
+            trace_id=_chance.randbytes(16),
+            span_id=_chance.randbytes(8),
+            parent_span_id=_chance.randbytes(8),
+            name="call",
+            start_time_unix_nano=_START + number * 1000,
+            end_time_unix_nano=_START + number * 1000 + 500,
+            attributes=attributes(
+                **{name: f"{number} {value}" if " " in value else value for name, value in values.items()}
+            ),
+        )
+    return request.SerializeToString()

@@ -17,7 +17,7 @@ import zlib
 import grpc
 import pytest
 import requests
-from tests.service.bodies import as_json, turn_body, turn_request
+from tests.service.bodies import as_json, orphans_body, turn_body, turn_request
 from tests.service.running import JSON, PROTOBUF, eventually, free_port, serving
 
 LARGEST = 16_777_216
@@ -166,6 +166,25 @@ def test_deep_and_wide_attributes(service, good):
     answer = service.post(wide)
     assert (answer.status_code, b"attributes on 2 of the spans" in answer.content) == (200, True)
     assert service.metric("agent_tool_calls_total", agent="wide") == 0
+
+
+def test_calls_that_wait_for_spans_that_never_come(service, good):
+    tool = {"gen_ai__operation__name": "execute_tool", "gen_ai__tool__name": "t"}
+    model = {"gen_ai__operation__name": "chat", "gen_ai__request__model": "m"}
+    long = "a " * 500_000
+    bodies = [
+        orphans_body(10, **tool, gen_ai__tool__call__arguments=long),
+        orphans_body(10, **model, gen_ai__output__messages=long),
+        orphans_body(7, **tool, gen_ai__tool__call__id=long, gen_ai__conversation__id=long),
+    ]
+    assert set(many(service, [(body, PROTOBUF) for body in bodies for _ in range(20)], workers=3)) <= {200, *RETRYABLE}
+
+
+def test_names_that_are_no_names(service, good):
+    name = "n" * 1_000_000
+    bodies = [turn_body(f"{number} {name}", calls=2) for number in range(20)]
+    assert set(many(service, [(body, PROTOBUF) for body in bodies], workers=3)) <= {200, *RETRYABLE}
+    assert len(requests.get(f"{service.metrics_at}/metrics", timeout=30).content) < 5_000_000
 
 
 def test_wrong_content_types(service, good):

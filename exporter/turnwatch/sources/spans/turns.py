@@ -21,7 +21,7 @@ _TOOLS_IN_A_STEP: Final = 64
 # Second spans of one model call come within a batch of each other.
 _HELD_MODEL_SECONDS: Final = 2.0
 # Calls that wait keep their arguments. Past this much the oldest wait no longer.
-_WAITING_BYTES: Final = 50_331_648
+_WAITING_BYTES: Final = 25_165_824
 
 
 class Turns:
