@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, final
@@ -10,6 +9,7 @@ from typing import Literal, final
 from turnwatch.core.account import Account, Refusal
 from turnwatch.core.default import default_watch
 from turnwatch.core.events import Usage
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.limits import AssumedPrice, Limits
 from turnwatch.core.prices import PriceBook
 from turnwatch.errors import BudgetExceeded
@@ -48,7 +48,7 @@ class BudgetGate:
         self._account = Account(Limits(max_usd=ceiling_usd, unpriced=unpriced), "conversation")
         self._unpriced = unpriced
         self._prices = prices
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     @property
     def spent_usd(self) -> float:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from typing import final
 
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.settings import Circuit
 
 
@@ -23,7 +23,7 @@ class CircuitBreaker:
         self.failures = 0
         self._open_until: float | None = None
         self._trying = False
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def admits(self, now: float) -> bool:
         """Whether a call may go through. After the open time one call at a time may, to see whether it is up."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Final
 
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding, Page
 from turnwatch.core.limits import NO_LIMITS, Limits
 from turnwatch.core.turn import TurnState
@@ -78,7 +78,7 @@ def limits_of_agent(settings: Settings, agent: str) -> Limits:
 
 
 _NO_BUDGETS: Final = Budgets()
-_lock: Final = threading.Lock()
+_lock: Final = fork_safe_lock()
 _pagers: Final[dict[tuple[object, ...], Callable[[Page], None]]] = {}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
@@ -12,6 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Self, Unpack, final
 
 from turnwatch.core.default import default_watch
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
 from turnwatch.core.limits import NO_LIMITS
 from turnwatch.core.turn import TurnState
@@ -86,7 +86,7 @@ class ToolGateway:
         self._shared = Shared(watch)
         self._scratchpads: weakref.WeakKeyDictionary[TurnState, Scratchpad] = weakref.WeakKeyDictionary()
         self._own: Turn | None = None
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         for tool in self._impls:
             watch.register_tool(tool)
 

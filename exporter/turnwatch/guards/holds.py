@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import Final, final
 
 import cachetools
+
+from turnwatch.core.forking import fork_safe_lock
 
 MAX_HOLDS: Final = 10_000
 HOLD_SECONDS: Final = 86_400.0
@@ -25,7 +26,7 @@ class Holds:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._held: cachetools.TTLCache[Hashable, bool] = cachetools.TTLCache(MAX_HOLDS, HOLD_SECONDS, timer=clock)
         self._ever_held = False
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def hold(self, key: Hashable) -> None:
         """This call may have been carried out."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 from turnwatch.core.default import default_watch
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.errors import MissingExtraError, TurnwatchError
 from turnwatch.settings import Settings
 
@@ -134,7 +134,7 @@ class RedisKills:
         self._client = client
         self._answers: OrderedDict[str, tuple[float, bool]] = OrderedDict()
         self._down_until = 0.0
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     @classmethod
     def at(cls, url: str) -> RedisKills:
@@ -220,7 +220,7 @@ class AllKills:
 _in_this_process: Final = MemoryKills()
 
 
-_lock: Final = threading.Lock()
+_lock: Final = fork_safe_lock()
 _made: Final[dict[tuple[str | None, str | None], AllKills]] = {}
 
 

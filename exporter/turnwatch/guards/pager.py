@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 from turnwatch.core.default import default_watch
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Page
 from turnwatch.errors import MissingExtraError
 
@@ -45,7 +46,7 @@ class Pager:
         self._send = send
         self._queue: queue.Queue[Page] = queue.Queue(queue_size)
         self._on_fault = on_fault
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._thread: threading.Thread | None = None
         self._process = 0
 

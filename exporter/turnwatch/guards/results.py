@@ -6,7 +6,6 @@ import copy
 import hashlib
 import io
 import pickle
-import threading
 from collections.abc import Callable
 from types import NoneType
 from typing import Any, Final, final
@@ -15,6 +14,7 @@ import cachetools
 import orjson
 
 from turnwatch.core.canonical import canonical_bytes
+from turnwatch.core.forking import fork_safe_lock
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_RESULT_BYTES: Final = 1024 * 1024
@@ -108,7 +108,7 @@ class KeptResults:
         # before room is needed, and looking for it at every call costs more than the rest of a lookup.
         self._kept: cachetools.LRUCache[Key, Kept] = cachetools.LRUCache(MAX_BYTES, getsizeof=_size)
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
         self._epoch = 0
 
     @property

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Final, final
+
+from turnwatch.core.forking import fork_safe_lock
 
 MAX_ENTRIES: Final = 50
 MAX_ARGUMENT_CHARS: Final = 300
@@ -24,7 +25,7 @@ class Scratchpad:
     def __init__(self) -> None:
         self._tried: OrderedDict[Hashable, _Tried] = OrderedDict()
         self._notes: list[str] = []
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def __repr__(self) -> str:
         return f"<Scratchpad of {len(self._tried)} calls>"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
 from collections.abc import Hashable
 from concurrent.futures import Future
 from contextvars import ContextVar, Token
 from typing import final
 
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.guards.results import Kept
 
 Outcome = Kept | BaseException | None
@@ -51,7 +51,7 @@ class Flights:
 
     def __init__(self) -> None:
         self._running: dict[Hashable, Flight] = {}
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def board(self, key: Hashable, loop: asyncio.AbstractEventLoop | None = None) -> tuple[Flight, bool]:
         """The flight of this key, and whether the caller has to fly it (and then to land it).

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import final
 
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.errors import StepLimitExceeded
 
 
@@ -32,7 +32,7 @@ class StepLimit:
             raise ValueError("max_steps must be at least 0")
         self.max_steps = max_steps
         self.steps = 0
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def step(self) -> int:
         """Take one more step.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any, Final, cast, final
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.events import ModelCall
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
@@ -141,7 +141,7 @@ class ClientTurns:
         self._watch = watch
         self._guarding = cast("Guarding", dict(guarding))
         self._waiting: OrderedDict[str, ClientTurn] = OrderedDict()  # by the ids of calls that were asked for
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def begin(self, wire_format: WireFormat, body: Mapping[str, Any]) -> Begun | None:
         """Take a request before it is sent; None when turnwatch failed, and the request goes out unwatched.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any, Final, Unpack
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.events import MISSING, ModelCall
+from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
@@ -70,7 +70,7 @@ class TurnHooks(RunHooks[Any]):
         self._watch = watch
         self._guarding = guarding
         self._runs: dict[int, _Run] = {}  # by the identity of the usage that all contexts of a run share
-        self._lock = threading.Lock()
+        self._lock = fork_safe_lock()
 
     def _run(self, context: Any, agent: Any) -> _Run:
         """The run that this context belongs to. Contexts of tools are others, but share the run's usage."""
