@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import threading
 
 import pytest
+from prometheus_client import CollectorRegistry, generate_latest
 
 from turnwatch.core.events import STOP_REASONS, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
+from turnwatch.metrics.prometheus import StoreCollector
 from turnwatch.metrics.store import Store
 from turnwatch.settings import AgentOverride, Bounds, Detect, Settings, ToolOverride, Tools
 
@@ -351,3 +354,45 @@ async def test_a_thousand_concurrent_turns_do_not_see_each_other(watch: Watch):
 
     results = await asyncio.gather(*(run(number) for number in range(100, 1_100)))
     assert results == [[1, 1, 2, 2, 3]] * 1_000
+
+
+@pytest.mark.parametrize("name", [None, 7, b"x", ["x"], {}, "\ud800", "x" * 100_000, 'a\n"b'])
+def test_names_that_are_no_text_are_counted_and_leave_the_scrape_whole(clock: Clock, name: object):
+    registry = CollectorRegistry()
+    store = Store()
+    watch = Watch(Settings(), store, clock=clock)
+    registry.register(StoreCollector(store, lambda: watch))
+    turn = watch.open_turn(name, conversation_id=name)  # type: ignore[arg-type]
+    assert [turn.record(name, "aaaa") for _ in range(3)] == [1, 2, 3]  # type: ignore[arg-type]
+    turn.end_model(ModelCall(name, usage=Usage(1, 1)))  # type: ignore[arg-type]
+    turn.end()
+    assert turn.duplicates == 1
+    assert watch.faults == 0
+    text = generate_latest(registry).decode()
+    assert "agent_duplicate_tool_calls_total{" in text
+    assert max(map(len, text.splitlines())) < 1_000
+
+
+@pytest.mark.parametrize("key", [1, b"x", ["x"], {}, object()])
+def test_a_hash_that_is_no_text_is_counted(watch: Watch, key: object):
+    turn = watch.open_turn("bot")
+    assert [turn.record("search", key) for _ in range(2)] == [1, 2]  # type: ignore[arg-type]
+    assert watch.faults == 0
+
+
+@pytest.mark.parametrize("dollars", [math.nan, math.inf, -1.0])
+def test_dollars_that_are_no_amount_are_not_counted(watch: Watch, dollars: float):
+    turn = watch.open_turn("bot")
+    turn.end_model(ModelCall("claude-sonnet-4-5", usage=Usage(1000, 0), spend_usd=dollars))
+    assert turn.spend_usd is not None
+    assert 0 < turn.spend_usd < 1
+    assert value(watch, "agent_spend_usd_total", "bot", "claude-sonnet-4-5") == turn.spend_usd
+
+
+def test_an_agent_that_the_settings_name_keeps_its_label_and_threshold_past_the_bound(clock: Clock):
+    watch = watch_with(clock, bounds=Bounds(agents=1), agents={"coder": AgentOverride(iteration_threshold=60)})
+    for agent in ("first", "second"):
+        watch.open_turn(agent)
+    assert watch.open_turn("second").series.label == "__other__"
+    coder = watch.open_turn("coder").series
+    assert (coder.label, coder.iteration_threshold) == ("coder", 60)

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 import traceback
+from collections.abc import Mapping
 
 import pytest
 from opentelemetry import trace
@@ -284,3 +286,29 @@ def test_a_fault_inside_turnwatch_changes_nothing_for_the_agent(watch: Watch, mo
         with turn.model_call("gpt-4o") as call:
             call.usage(object())
     assert value(watch, "turnwatch_internal_errors_total") >= 1
+
+
+@pytest.mark.parametrize("said", [math.nan, -5, 10**400, "many", True])
+def test_numbers_that_are_no_tokens_or_dollars_are_not_counted(watch: Watch, said: object):
+    with tw.turn(agent="bot", watch=watch) as turn:
+        with turn.model_call("claude-sonnet-4-5") as call:
+            call.usage(input_tokens=said, output_tokens=10, cache_read_tokens=said)  # type: ignore[arg-type]
+        with turn.model_call("claude-sonnet-4-5") as call:
+            call.usage(input_tokens=said, output_tokens=said)  # type: ignore[arg-type]
+        assert turn.state.usage == tw.Usage(0, 10)
+        assert turn.spend_usd == pytest.approx(150e-6)
+    assert value(watch, "agent_model_calls_without_usage_total", "bot") == 1
+
+
+def test_names_that_are_no_text_do_not_disturb_the_agent(watch: Watch, spans: InMemorySpanExporter):
+    with tw.turn(agent=None, conversation_id=17, watch=watch) as turn:  # type: ignore[arg-type]
+        assert turn.call_tool(None, lambda: 1) == 1  # type: ignore[arg-type]
+        with turn.model_call(None):  # type: ignore[arg-type]
+            pass
+    assert watch.faults == 0
+    assert turn.state.conversation_id == "17"
+    assert all(type(text) is str for span in spans.get_finished_spans() for text in _names(span.attributes))
+
+
+def _names(attributes: Mapping[str, object]) -> list[object]:
+    return [attributes[key] for key in attributes if key.startswith(("gen_ai.", "tool.name"))]

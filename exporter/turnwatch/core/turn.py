@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall
 from turnwatch.core.hashing import hash_of
+from turnwatch.core.names import is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.turn_counts import TurnCounts
 from turnwatch.core.verdict import SEVERITY_RANK, Verdict
@@ -82,7 +84,11 @@ class TurnState(TurnCounts):
     def _begin_call(self, call: ToolCall) -> int:
         watch = self.watch
         tool = call.tool
+        if not is_plain_name(tool):
+            tool = call.tool = name_of(tool)
         key = call.input_hash
+        if key is not None and type(key) is not str:
+            key = call.input_hash = name_of(key)
         if call.args is not MISSING:
             call.canonical = canonical_bytes(call.args, watch.volatile_keys(tool))
             if key is None:
@@ -272,7 +278,11 @@ class TurnState(TurnCounts):
         if call.ended is None and call.started is not None:
             call.ended = watch.clock()
         ended = watch.clock() if call.ended is None else call.ended
+        if not is_plain_name(call.model):
+            call.model = name_of(call.model)
         usage, spend = call.usage, call.spend_usd
+        if spend is not None and not 0 <= spend < math.inf:  # a counter that has seen NaN is NaN for ever
+            call.spend_usd = spend = None
         if spend is None and usage is not None:
             spend = watch.prices.cost(call.provider, call.model, usage, call.started or ended)
         verdict = self._judge_reply(call)

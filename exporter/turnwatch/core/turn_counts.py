@@ -10,6 +10,7 @@ from turnwatch.core.engine import Engine
 from turnwatch.core.events import Usage
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.keys import KeyTable
+from turnwatch.core.names import is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.verdict import Verdict, explain
 
@@ -99,10 +100,12 @@ class TurnCounts:
         source: str = "hand",
     ) -> None:
         self.watch = watch = watch or default_watch()
-        self.agent = agent
+        self.agent = agent = agent if is_plain_name(agent) else name_of(agent)
         self.parent = parent
         if conversation_id is None and parent is not None:
             conversation_id = parent.conversation_id
+        elif conversation_id is not None and not is_plain_name(conversation_id):
+            conversation_id = name_of(conversation_id)
         self.conversation_id: str | None = conversation_id
         self.turn_id = turn_id or uuid.uuid4().hex
         self.started = watch.clock() if at is None else at

@@ -6,6 +6,7 @@ read from or written to the prompt cache, output includes reasoning.
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,6 +16,8 @@ from turnwatch.core.events import Usage
 Path = tuple[str, ...]
 
 MAX_CHUNKS: Final = 100_000
+# A counter is a float: past this it would no longer be exact.
+MAX_TOKENS: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +243,8 @@ def read_usage(
     if any(value is not None for value in said):
         base = found or Usage()
         read = (base.input, base.output, base.cache_read, base.cache_write, base.reasoning)
-        found = Usage(*(mine if mine is not None else theirs for mine, theirs in zip(said, read, strict=True)))
+        mine = map(token_count, said)
+        found = Usage(*(theirs if own is None else own for own, theirs in zip(mine, read, strict=True)))
     return found if found is not None and (found.input or found.output) else None
 
 
@@ -327,7 +331,7 @@ def _read(record: object, dialect: _Dialect) -> Usage | None:
 
 def _first(record: object, paths: tuple[Path, ...]) -> int | None:
     for path in paths:
-        count = _count(_at(record, path))
+        count = token_count(_at(record, path))
         if count is not None:
             return count
     return None
@@ -355,12 +359,9 @@ def _at(obj: Any, path: Path) -> Any:
     return obj
 
 
-def _count(value: object) -> int | None:
-    """A number of tokens, or None. Bools and negative numbers are none; stand-ins of mocks are neither."""
-    if type(value) is int:
-        return value if value >= 0 else None
-    if isinstance(value, bool | str) or value is None:
+def token_count(value: object) -> int | None:
+    """A number of tokens, or None. Bools, negative and absurd numbers are none; stand-ins of mocks are neither."""
+    if value is None or isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
-    if isinstance(value, int | float):
-        return int(value) if value >= 0 and value == int(value) else None
-    return None
+    # A comparison with NaN is false.
+    return int(value) if 0 <= value <= MAX_TOKENS and value == int(value) else None

@@ -17,6 +17,7 @@ from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.hashing import input_hash
 from turnwatch.core.listener import Listener
 from turnwatch.core.meter import Exemplar, Meter, NullMeter
+from turnwatch.core.names import is_plain_name, name_of
 from turnwatch.core.prices import PriceBook
 from turnwatch.core.series import AgentSeries, ModelSeries, ToolSeries
 from turnwatch.core.turn import TurnState
@@ -76,7 +77,12 @@ class Watch:
         self._names: dict[str, set[str]] = {"agent": set(), "tool": set(), "model": set()}
         bounds = self.settings.bounds
         self._name_bounds = {"agent": bounds.agents, "tool": bounds.tools, "model": bounds.models}
-        self._registered_tools: set[str] = set(self.settings.tools.overrides)
+        # What the settings name keeps its label, and with it its own thresholds, whatever the bound.
+        self._registered: dict[str, set[str]] = {
+            "agent": set(self.settings.agents),
+            "tool": set(self.settings.tools.overrides),
+            "model": set(),
+        }
         self._open: dict[int, weakref.ref[TurnState]] = {}
         self._next_turn = 0
         self.counted_calls = CountedCalls()
@@ -185,13 +191,15 @@ class Watch:
 
     def register_tool(self, tool: str) -> None:
         """Keep this tool's own label whatever the bound: it comes from code, not from a model."""
-        self._registered_tools.add(tool)
+        self._registered["tool"].add(tool)
 
     def _label(self, kind: str, name: str) -> str:
+        if not is_plain_name(name):
+            name = name_of(name)
         if not name:
             return UNKNOWN
         names = self._names[kind]
-        if name in names or (kind == "tool" and name in self._registered_tools):
+        if name in names or name in self._registered[kind]:
             return name
         if len(names) < self._name_bounds[kind]:
             names.add(name)

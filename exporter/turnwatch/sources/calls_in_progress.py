@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from turnwatch.core.events import ModelCall, Outcome, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
-from turnwatch.core.usage import read_model, read_usage
+from turnwatch.core.usage import read_model, read_usage, token_count
 from turnwatch.core.watch import Watch
 
 
@@ -41,15 +41,17 @@ class ModelCallInProgress:
         """
         try:
             call = self._call
-            if input_tokens is not None or output_tokens is not None:
-                call.usage = Usage(
-                    input_tokens or 0, output_tokens or 0, cache_read_tokens, cache_write_tokens, reasoning_tokens
-                )
+            said = [
+                token_count(number)
+                for number in (input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens)
+            ]
+            if said[:2] != [None, None]:
+                call.usage = Usage(*(number or 0 for number in said))
             elif reply is not None:
                 call.usage = read_usage(reply) or call.usage
                 call.model = call.model or read_model(reply) or ""
             if spend_usd is not None:
-                call.spend_usd = spend_usd
+                call.spend_usd = float(spend_usd)
         except Exception:
             self._watch.internal_error("usage")
 

@@ -15,6 +15,7 @@ from turnwatch.core.default import default_watch
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.guard import Guarding, open_guard
 from turnwatch.core.hashing import bind_arguments
+from turnwatch.core.names import name_of
 from turnwatch.core.quietly import Quietly
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
@@ -160,7 +161,7 @@ class Turn:
         assert self._state is not None
         self._token = _current.set(self)
         with self._guarded("the turn's span"):
-            attributes = {"gen_ai.agent.name": self._agent or "unknown"}
+            attributes = {"gen_ai.agent.name": self._state.agent or "unknown"}
             if self._state.conversation_id is not None:
                 attributes["gen_ai.conversation.id"] = self._state.conversation_id
             self._span = self._open_span("agent.turn", "invoke_agent", attributes, client=self._hosted)
@@ -236,6 +237,7 @@ class Turn:
             TurnStopped: A guard refuses the call. It is not counted.
         """
         state = self.state
+        model = name_of(model)
         call = ModelCall(model, provider=provider, started=self._watch.clock())
         guard = state.guard
         if guard is not None:
@@ -329,8 +331,8 @@ class Turn:
             call.started = self._watch.clock()
             state.begin_call(call)
             attributes: dict[str, str | int] = {
-                "tool.name": name,
-                "gen_ai.tool.name": name,
+                "tool.name": call.tool,
+                "gen_ai.tool.name": call.tool,
                 "tool.input_hash": call.input_hash or "",
                 "iteration": state.iterations,
             }
