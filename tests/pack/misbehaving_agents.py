@@ -5,6 +5,7 @@ serves until its standard input is closed.
 """
 
 import contextlib
+import itertools
 import sys
 import threading
 import time
@@ -13,6 +14,7 @@ import turnwatch as tw
 
 MODEL = "claude-sonnet-4-5"
 KNOWN_AGENTS = 40
+PAUSE_SECONDS = 0.5
 
 
 def nothing(query=""):
@@ -73,12 +75,14 @@ def be_stopped(agent):
             turn.call_tool("search", nothing, query=query)
 
 
+# A rate needs a sample from before, so these two go on until the process ends.
+
+
 def fail(turn):
-    for query in range(20):
+    for query in itertools.count():
         with contextlib.suppress(OSError):
             turn.call_tool("fetch", failing, query=query)
-        if query == 0:
-            time.sleep(2)  # a rate needs a sample from before
+        time.sleep(PAUSE_SECONDS)
 
 
 def take_long(agent):
@@ -87,10 +91,10 @@ def take_long(agent):
             time.sleep(1.3)
 
 
-def spend_slowly(turn):
-    think(turn)
-    time.sleep(2)
-    think(turn, tokens=1_500_000)
+def spend(turn):
+    while True:
+        think(turn, tokens=100_000)
+        time.sleep(PAUSE_SECONDS)
 
 
 BEHAVIOURS = {
@@ -103,7 +107,7 @@ BEHAVIOURS = {
     "AgentTurnStuckOpen": in_a_turn(wait_long),
     "AgentStoppedByGuard": be_stopped,
     "AgentTurnSpendHigh": in_a_turn(lambda turn: think(turn, tokens=2_000_000)),
-    "AgentSpendRateHigh": in_a_turn(spend_slowly),
+    "AgentSpendRateHigh": in_a_turn(spend),
     "AgentUnpricedModel": in_a_turn(use_unknown_model),
     "AgentToolErrorsHigh": in_a_turn(fail),
     "AgentWatchDegraded": invent_names,
