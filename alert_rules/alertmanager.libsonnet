@@ -3,6 +3,9 @@
 // Routes and inhibition go to Alertmanager; alert rules go to Prometheus. Merge this into your own file when you have
 // one: the route below `routes`, and the inhibition rules.
 local agentAlerts = 'alertname=~"Agent.+"';
+local loopAlerts = 'alertname=~"AgentDuplicateToolCalls|AgentLoopDetected"';
+local alertsOfLongTurns =
+  'alertname=~"AgentIterationsHigh|AgentToolCallsPerTurnSpike|AgentTurn(Tokens|Latency)High|AgentTurnStuckOpen"';
 local title = '{{ template "turnwatch.title" . }}';
 local text = '{{ template "turnwatch.text" . }}';
 local webhook(path) = { url: 'http://127.0.0.1:8080/agents/' + path, send_resolved: true };
@@ -37,11 +40,17 @@ local sameAgent = ['cluster', 'namespace', 'job', 'agent'];
         target_matchers: [agentAlerts, 'severity=~"warning|info"'],
         equal: ['alertname', 'tool', 'model'] + sameAgent,
       },
+      // A loop is seen by its calls and by its verdict: one page is enough.
+      {
+        source_matchers: [loopAlerts, 'severity="critical"'],
+        target_matchers: [loopAlerts, 'severity=~"warning|info"'],
+        equal: ['tool'] + sameAgent,
+      },
       // A turn that is stuck also takes too many iterations, calls and tokens, and too long. That is the same page. What it
       // costs is not, so the spend alerts still come.
       {
-        source_matchers: ['alertname=~"AgentDuplicateToolCalls|AgentLoopDetected"', 'severity="critical"'],
-        target_matchers: ['alertname=~"AgentIterationsHigh|AgentToolCallsPerTurnSpike|AgentTurn(Tokens|Latency)High|AgentTurnStuckOpen"'],
+        source_matchers: [loopAlerts, 'severity="critical"'],
+        target_matchers: [alertsOfLongTurns],
         equal: sameAgent,
       },
     ],

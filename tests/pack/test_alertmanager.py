@@ -162,6 +162,16 @@ def test_the_critical_alert_silences_the_warning_of_the_same_agent_and_tool(aler
     until(lambda: inhibited(alertmanager, "a") == {("AgentDuplicateToolCalls", "warning", "search")})
 
 
+def test_a_stuck_verdict_silences_the_warning_about_its_calls(alertmanager):
+    labels = {"agent": "e", "job": "bots", "tool": "search"}
+    post(
+        alertmanager,
+        labels | {"alertname": "AgentLoopDetected", "severity": "critical", "kind": "cycle"},
+        labels | {"alertname": "AgentDuplicateToolCalls", "severity": "warning"},
+    )
+    until(lambda: inhibited(alertmanager, "e") == {("AgentDuplicateToolCalls", "warning", "search")})
+
+
 def test_a_stuck_turn_silences_its_iterations_but_not_its_spend(alertmanager):
     labels = {"agent": "b", "job": "bots"}
     post(
