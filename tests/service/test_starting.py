@@ -1,0 +1,40 @@
+"""What keeps the service from starting is said in one line."""
+
+import socket
+
+import pytest
+from tests.service.running import serving
+
+
+def refused(folder, *arguments, **settings):
+    with pytest.raises(RuntimeError) as failed, serving(folder, *arguments, **settings):
+        pass
+    return str(failed.value)
+
+
+@pytest.mark.parametrize("option", ["--port", "--grpc-port", "--metrics-port"])
+def test_an_address_that_is_taken(tmp_path, option):
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        said = refused(tmp_path, option, port, grpc=True)
+    assert f"cannot listen on 127.0.0.1:{port}" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (("--token-file", "missing"), "the token cannot be read"),
+        (("--tls-certificate", "missing", "--tls-key", "missing"), "certificate missing"),
+        (("--tls-key", "missing"), "given together"),
+        (("--forward", "ftp://x"), "--forward"),
+    ],
+)
+def test_options_that_cannot_be_used(tmp_path, arguments, what):
+    said = refused(tmp_path, *arguments)
+    assert what in said
+    assert "Traceback" not in said
+
+
+def test_a_setting_of_the_wrong_kind(tmp_path):
+    assert "TURNWATCH_SERVICE__MAX_BODY_BYTES" in refused(tmp_path, max_body_bytes="many")
