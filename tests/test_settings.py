@@ -263,3 +263,15 @@ def test_the_reference_names_every_variable():
 
     assert page == settings_reference(), "run make generate and commit what changes"
     assert [name for name in environment_names() if f"`{name}`" not in page] == []
+
+
+@pytest.mark.parametrize("number", [".inf", ".nan"])
+def test_a_limit_is_a_finite_number(write, number):
+    (fault,) = faults_of(write(f"on_loop: stop\nbudgets: {{max_usd: {number}}}\n"))
+    assert "line 2: budgets.max_usd: wants a finite number" in fault
+
+
+def test_a_fault_in_code_does_not_show_the_value():
+    with pytest.raises(ValueError, match="hash_key") as caught:
+        Settings(hash_key=8471)
+    assert "8471" not in str(caught.value)

@@ -36,7 +36,8 @@ DEFAULT_VOLATILE_KEYS: Final = frozenset(
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    # No value in an error's text: it may be the hash key. No infinity: leaving a limit out says the same.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
 
 
 class Budgets(_Section):

@@ -141,6 +141,8 @@ def _fault(detail: Any, path: KeyPath) -> str:
         return f"unknown key; allowed are {', '.join(allowed)}" + (f"; did you mean {near[0]}?" if near else "")
     wanted = type_in_words(_annotation_of(path))
     bound = next((f" {word} {detail['ctx'][key]:g}" for key, word in _BOUNDS if key in detail.get("ctx", {})), "")
+    if detail["type"] == "finite_number":
+        return "wants a finite number"
     if bound or detail["type"] == "literal_error":
         return f"wants {wanted}{bound}"
     # The value itself stays out of the message: it may be the hash key.
