@@ -26,6 +26,8 @@ _MAX_TOOLS: Final = 256
 def _default_volatile_keys(_: str) -> frozenset[str]:
     return DEFAULT_VOLATILE_KEYS
 
+_THRESHOLDS: Final = Thresholds()
+
 
 class Seen:
     """What the latest call was, for counting.
@@ -105,7 +107,7 @@ class Engine:
         self.calls = 0
         self.verdict: Verdict | None = None
         self.last = Seen()
-        self._t = thresholds or Thresholds()
+        self._t = thresholds or _THRESHOLDS
         self._turns_are_rounds = scope == "conversation"
         self._volatile_keys = volatile_keys or _default_volatile_keys
         self._with_arguments = False
@@ -128,7 +130,7 @@ class Engine:
         self._no_news = Streak()
         self._unknown_tools = Streak()
         self._monologue = Monologue()
-        self._blind: deque[tuple[int, int]] = deque(maxlen=self._t.blind_window)
+        self._blind: deque[tuple[int, int]] | None = None  # most turns know their results
         self._reported: dict[tuple[str, str], int] = {}
         self._said = (-1, -1, -1)
 
@@ -235,6 +237,8 @@ class Engine:
     def _without_result(self, call: ToolCall, key: int, question: Question, findings: list[Finding | None]) -> None:
         if question.in_round > 1:
             return
+        if self._blind is None:
+            self._blind = deque(maxlen=self._t.blind_window)
         self._blind.append((key, self.calls))
         if question.calls >= self._t.blind_in_a_row and not is_polling(call):
             findings.append(blind.without_results(call.tool, key, self._blind, self._t))
@@ -325,7 +329,7 @@ class Engine:
         self._errors.end()
         self._no_news.end()
         self._unknown_tools.end()
-        self._blind.clear()
+        self._blind = None
         self._deep = 0
 
     def _news(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from turnwatch.core.verdict import SEVERITY_RANK, Kind, Severity
@@ -16,7 +17,7 @@ class Finding(NamedTuple):
 
     kind: Kind
     severity: Severity
-    numbers: list[int]
+    numbers: Sequence[int]
     reason: str
     unchanged: str
     clears: str

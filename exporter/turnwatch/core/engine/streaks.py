@@ -11,7 +11,7 @@ class Streak:
 
     Attributes:
         rounds: Its length.
-        numbers: The numbers of its calls (bounded).
+        numbers: The numbers of its calls (bounded); empty while there are none.
         novel_at_first: How much news there had been when it began.
     """
 
@@ -20,11 +20,13 @@ class Streak:
     def __init__(self) -> None:
         self.rounds = 0
         self.novel_at_first = 0
-        self.numbers: list[int] = []
+        self.numbers: list[int] | tuple[int, ...] = ()  # most streaks never begin, and every turn has several
         self._round = -1
 
     def add(self, number: int, round_: int) -> None:
         """Add a call."""
+        if not isinstance(self.numbers, list):
+            self.numbers = []
         add_number(self.numbers, number)
         if round_ != self._round:
             self._round = round_
@@ -34,7 +36,7 @@ class Streak:
         """Start again at nothing."""
         if self.rounds:
             self.rounds = 0
-            self.numbers = []
+            self.numbers = ()
             self._round = -1
 
 
