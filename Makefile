@@ -29,7 +29,12 @@ test-frameworks: $(FRAMEWORKS:%=.venvs/%/.installed) ## Run the tests with real 
 
 .venvs/%/.installed: tests/frameworks/%/requirements.txt pyproject.toml
 	.ci/set-up .venvs/$* '.[otel,serve]' -r $<
+	@if [ -f tests/frameworks/$*/package.json ]; then \
+	command -v npm >/dev/null || .ci/debian-install nodejs npm; \
+	npm install --prefix tests/frameworks/$* --no-package-lock --no-audit --no-fund --silent; fi
 	@touch $@
+
+.venvs/vercel/.installed: tests/frameworks/vercel/package.json
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

@@ -18,6 +18,8 @@ from turnwatch.sources.spans.stops import stop_reason_of
 # A step is one model call and its tools. More than that under one span, and the span is no step.
 _MODELS_IN_A_STEP: Final = 1
 _TOOLS_IN_A_STEP: Final = 64
+# The span that names the agent is often in the same batch, behind its calls. What waits for it is bounded.
+_CALLS_OF_A_BATCH: Final = 256
 # Second spans of one model call come within a batch of each other.
 _HELD_MODEL_SECONDS: Final = 2.0
 # Calls that wait keep their arguments. Past this much the oldest wait no longer.
@@ -56,6 +58,7 @@ class Turns:
         self._unsettled: dict[Scope, None] = {}  # calls wait here
         self._open: dict[Scope, float] = {}  # by the last news
         self._due: dict[Scope, None] = {}  # their agent's span has come
+        self._ripe: dict[Scope, None] = {}  # more than a step: a turn as soon as the batch has been read
         self._silent: dict[Scope, None] = {}  # agents without calls, so far
         self._held: dict[Scope, None] = {}  # a model call is held back
         self._of_trace: dict[int, Scope] = {}  # where calls of a trace count that nothing else places
@@ -86,8 +89,10 @@ class Turns:
         pending.append(fact)
         scope.weight += fact.weight
         self._weight += fact.weight
-        if scope.is_agent or scope.pending_models > _MODELS_IN_A_STEP or len(pending) > _TOOLS_IN_A_STEP:
+        if scope.is_agent or len(pending) > _CALLS_OF_A_BATCH:
             self.open(scope, now=now)
+        elif scope.pending_models > _MODELS_IN_A_STEP or len(pending) > _TOOLS_IN_A_STEP:
+            self._ripe[scope] = None
         while self._weight > _WAITING_BYTES and self._unsettled:
             self.settle(next(iter(self._unsettled)), now)
 
@@ -237,6 +242,10 @@ class Turns:
 
     def tick(self, now: float) -> None:
         """Let time pass: count what waited long enough, end what is due."""
+        while self._ripe:
+            scope = self._ripe.popitem()[0].found()
+            if scope.turn is None and scope.pending:
+                self.open(scope, now=now)
         for scope in _while_older(self._held, lambda scope: scope.held_since, now - _HELD_MODEL_SECONDS):
             self._recorder.count_held(scope)
             self._held.pop(scope, None)
