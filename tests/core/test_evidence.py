@@ -1,8 +1,10 @@
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from turnwatch.core.evidence import Evidence, normalise, reads_as_nothing, same_page, simhash
+from turnwatch.core.evidence import Evidence, evidence_of, normalise, reads_as_nothing, same_page, simhash
 
 PAGE = " ".join(f"word{letter} stands here" for letter in "abcdefghijklmnopqrstuvwxyz")
 
@@ -143,3 +145,27 @@ def test_digests_and_text_agree_on_what_is_read_from_the_text(text):
 def test_normalising_never_fails_and_is_stable(text):
     assert normalise(text) == normalise(text)
     assert Evidence.of(text).normal == Evidence.of(text).normal
+
+
+class Response:
+    def __repr__(self) -> str:
+        return "<Response [200]>"
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+
+
+@pytest.mark.parametrize("hidden", [iter([1]), (n for n in [1]), object(), Response(), [Response()], {"a": Response()}])
+def test_an_object_that_does_not_show_what_it_holds_is_no_evidence(hidden):
+    assert evidence_of(hidden) is None
+
+
+@pytest.mark.parametrize(
+    "shown", ["<html>", b"<html>", ["<html>"], [b"<html>"], None, [], 1, {1, 2}, Row("<x>"), ValueError("x")]
+)
+def test_everything_else_is(shown):
+    evidence = evidence_of(shown)
+    assert evidence is not None
+    assert evidence.exact == Evidence.of(shown).exact

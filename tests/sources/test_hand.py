@@ -5,7 +5,7 @@ import math
 import threading
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 from opentelemetry import trace
@@ -312,3 +312,14 @@ def test_names_that_are_no_text_do_not_disturb_the_agent(watch: Watch, spans: In
 
 def _names(attributes: Mapping[str, object]) -> list[object]:
     return [attributes[key] for key in attributes if key.startswith(("gen_ai.", "tool.name"))]
+
+
+def test_streams_and_responses_are_results_that_are_not_known(watch: Watch):
+    def stream(q: str) -> Iterator[int]:
+        yield from range(3)
+
+    with tw.turn(agent="bot", watch=watch) as turn:
+        for _ in range(4):
+            assert list(turn.call_tool("stream", stream, q="x")) == [0, 1, 2]
+    assert value(watch, "agent_repeat_results_total", "bot", "stream", "unknown") == 3
+    assert value(watch, "agent_repeat_results_total", "bot", "stream", "same") == 0

@@ -45,7 +45,7 @@ class Evidence:
     @classmethod
     def of(cls, result: object) -> Evidence:
         """Evidence of a result that is at hand: text, bytes, or any object. Never raises."""
-        text = result if type(result) is str else _text_of(result)
+        text = result if type(result) is str else _read(result)[0]
         try:
             raw = text.encode()
         except UnicodeEncodeError:
@@ -152,20 +152,41 @@ class Evidence:
         self._sim = simhash(normal)
 
 
-def _text_of(result: object) -> str:
+def evidence_of(result: object) -> Evidence | None:
+    """Evidence of what a tool returned, or None where the object does not show what it holds. Never raises.
+
+    A stream, a response or an object without a repr of its own reads the same whatever is in it; taken for a
+    result it would make every repeated call look like one that brought nothing new.
+    """
+    text, shown = (result, True) if type(result) is str else _read(result)
+    return Evidence.of(text) if shown else None
+
+
+def _read(result: object) -> tuple[str, bool]:
+    """The text of a result, and whether it shows what the result holds."""
     if isinstance(result, str):
-        return str(result)
+        return str(result), True
     if isinstance(result, (bytes, bytearray, memoryview)):
-        return bytes(result).decode("utf-8", "replace")
+        return bytes(result).decode("utf-8", "replace"), True
     if result is None:
-        return ""
+        return "", True
+    shown = True
+
+    def plain(value: object) -> Any:
+        nonlocal shown
+        inner = _plain(value)
+        if type(inner) is str and inner.startswith("<") and not isinstance(value, (bytes, bytearray)):
+            shown = False
+        return inner
+
     try:
-        return orjson.dumps(result, default=_plain, option=_JSON_OPTIONS).decode()
+        return orjson.dumps(result, default=plain, option=_JSON_OPTIONS).decode(), shown
     except Exception:
         try:
-            return _ADDRESS.sub("", repr(result))
+            text = _ADDRESS.sub("", repr(result))
         except Exception:
-            return f"<{type(result).__name__}>"
+            text = f"<{type(result).__name__}>"
+        return text, not text.startswith("<")
 
 
 def _plain(value: object) -> Any:

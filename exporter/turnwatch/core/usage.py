@@ -363,5 +363,6 @@ def token_count(value: object) -> int | None:
     """A number of tokens, or None. Bools, negative and absurd numbers are none; stand-ins of mocks are neither."""
     if value is None or isinstance(value, bool) or not isinstance(value, numbers.Real):
         return None
+    number: Any = value  # an int, a float, or one of NumPy's
     # A comparison with NaN is false.
-    return int(value) if 0 <= value <= MAX_TOKENS and value == int(value) else None
+    return int(number) if 0 <= number <= MAX_TOKENS and number == int(number) else None

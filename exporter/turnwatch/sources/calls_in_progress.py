@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from turnwatch.core.events import ModelCall, Outcome, ToolCall, Usage
-from turnwatch.core.evidence import Evidence
+from turnwatch.core.evidence import Evidence, evidence_of
 from turnwatch.core.usage import read_model, read_usage, token_count
 from turnwatch.core.watch import Watch
 
@@ -78,7 +78,7 @@ class ToolCallInProgress:
         """
         try:
             self.call.outcome = outcome
-            self.call.result = Evidence.of(result)
+            self.call.result = evidence_of(result)
         except Exception:
             self._watch.internal_error("a tool's result")
         self._end(self.call, result)
