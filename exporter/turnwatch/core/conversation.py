@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from turnwatch.core.account import Account
 from turnwatch.core.engine import Engine
-from turnwatch.core.forking import fork_safe_lock
+from turnwatch.core.forking import shared_lock
 from turnwatch.core.keys import KeyTable
 
 
@@ -38,7 +38,7 @@ class ConversationState:
     def __init__(self, conversation_id: str, engine: Engine, key_bound: int) -> None:
         self.conversation_id = conversation_id
         self.engine = engine
-        self.judging = fork_safe_lock()
+        self.judging = shared_lock()
         self.account = Account(scope="conversation")
         self.keys = KeyTable(key_bound)
         self.model_calls = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import weakref
@@ -27,6 +28,15 @@ def fork_safe_lock(*, quiet: bool = False) -> threading.Lock:
     if quiet:
         _quiet.add(lock)
     return lock
+
+
+_shared: Final = tuple(fork_safe_lock() for _ in range(64))
+_turn: Final = itertools.count()
+
+
+def shared_lock() -> threading.Lock:
+    """One of a few fork-safe locks, for objects too many to have one each. Nobody may hold two of them at once."""
+    return _shared[next(_turn) % len(_shared)]
 
 
 def _before() -> None:

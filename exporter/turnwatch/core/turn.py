@@ -304,7 +304,7 @@ class TurnState(TurnCounts):
                 self.series.without_usage.inc()
             if spend is None:
                 if usage is not None:
-                    self.unpriced_models.add(call.model)
+                    self._unpriced_models = (self._unpriced_models or set()) | {call.model}
                     watch.meter.counter("agent_unpriced_model_calls_total", watch.model_label(call.model)).inc()
             else:
                 self._priced_calls += 1

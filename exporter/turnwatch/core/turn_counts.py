@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from turnwatch.core.default import default_watch
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import Usage
-from turnwatch.core.forking import fork_safe_lock
+from turnwatch.core.forking import shared_lock
 from turnwatch.core.keys import KeyTable
 from turnwatch.core.names import is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
@@ -41,7 +41,6 @@ class TurnCounts:
         missing_arguments: Calls whose arguments the source did not carry.
         usage: Tokens of this turn's own model calls; None when none reported any.
         total_spend_usd, total_tokens: Child turns included.
-        unpriced_models: Models used that have no known price.
         verdict: The worst verdict so far.
         verdicts: Every verdict, the first ones of a turn that has very many.
         wasted_tool_calls, wasted_usd: What came after the first stuck verdict.
@@ -60,6 +59,7 @@ class TurnCounts:
         "_saw_usage",
         "_stuck",
         "_tools",
+        "_unpriced_models",
         "agent",
         "conversation_id",
         "duplicates",
@@ -80,7 +80,6 @@ class TurnCounts:
         "total_spend_usd",
         "total_tokens",
         "turn_id",
-        "unpriced_models",
         "verdict",
         "verdicts",
         "wasted_tool_calls",
@@ -120,7 +119,7 @@ class TurnCounts:
         self.spent_usd = 0.0
         self.total_spend_usd = 0.0
         self.total_tokens = 0
-        self.unpriced_models: set[str] = set()
+        self._unpriced_models: set[str] | None = None
         self.verdict: Verdict | None = None
         self.verdicts: list[Verdict] = []
         self.wasted_tool_calls = 0
@@ -132,7 +131,7 @@ class TurnCounts:
         self._saw_usage = False
         self._priced_calls = 0
         self._stuck = False
-        self._judging = fork_safe_lock()
+        self._judging = shared_lock()
         self.engine = Engine(volatile_keys=watch.volatile_keys)
         self.guard: Guard | None = None
         with watch.lock:
@@ -152,6 +151,11 @@ class TurnCounts:
     def usage(self) -> Usage | None:
         """Tokens of this turn's own model calls; None when none of them reported any."""
         return self.tokens if self._saw_usage else None
+
+    @property
+    def unpriced_models(self) -> frozenset[str]:
+        """Models used that have no known price."""
+        return frozenset(self._unpriced_models or ())
 
     @property
     def spend_usd(self) -> float | None:

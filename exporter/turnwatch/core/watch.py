@@ -45,6 +45,15 @@ def _trace() -> str:
     return f"\n{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__}"
 
 
+class _OpenTurn(weakref.ref[TurnState]):
+    """An open turn, held by nobody but its owner."""
+
+    __slots__ = ("key", "series")
+
+    key: int
+    series: AgentSeries
+
+
 class Watch:
     """Everything that the turns of one process share.
 
@@ -83,7 +92,7 @@ class Watch:
             "tool": set(self.settings.tools.overrides),
             "model": set(),
         }
-        self._open: dict[int, weakref.ref[TurnState]] = {}
+        self._open: dict[int, _OpenTurn] = {}
         self._next_turn = 0
         self.counted_calls = CountedCalls()
         self.conversations = Conversations(self._make_conversation, bounds.conversations, bounds.conversation_ttl_s)
@@ -117,16 +126,8 @@ class Watch:
         with self.lock:
             self._next_turn += 1
             key = self._next_turn
-            label = turn.series.label
-
-            def forget(_: weakref.ref[TurnState], key: int = key, label: str = label) -> None:
-                # Runs inside the garbage collector, maybe with the lock held: single dict operations only.
-                self._open.pop(key, None)
-                series = self.agents.get(label)
-                if series is not None:
-                    series.open_turns.pop(key, None)
-
-            self._open[key] = weakref.ref(turn, forget)
+            open_turn = self._open[key] = _OpenTurn(turn, self._forget)
+            open_turn.key, open_turn.series = key, turn.series
             turn.series.open_turns[key] = turn.started
             if len(self._open) > self.settings.bounds.open_turns:
                 oldest = next(iter(self._open.values()))()
@@ -134,6 +135,12 @@ class Watch:
             self.count("turnwatch_turns_evicted_total", "open_turns_bound")
             oldest.end("evicted")
         return key
+
+    def _forget(self, open_turn: weakref.ref[TurnState]) -> None:
+        # Runs inside the garbage collector, maybe with the lock held: single dict operations only.
+        assert isinstance(open_turn, _OpenTurn)
+        self._open.pop(open_turn.key, None)
+        open_turn.series.open_turns.pop(open_turn.key, None)
 
     def closed(self, turn: TurnState, key: int) -> None:
         """Take a turn off the list of open ones. The caller holds the lock."""

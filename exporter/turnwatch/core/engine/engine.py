@@ -26,6 +26,7 @@ _MAX_TOOLS: Final = 256
 def _default_volatile_keys(_: str) -> frozenset[str]:
     return DEFAULT_VOLATILE_KEYS
 
+
 _THRESHOLDS: Final = Thresholds()
 
 
