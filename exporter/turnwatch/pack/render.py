@@ -20,6 +20,7 @@ GENERATED: Final = (
 )
 RULES_FILE: Final = "alert_rules/turnwatch.rules.yaml"
 ALERTMANAGER_FILE: Final = "alert_rules/alertmanager.example.yaml"
+SPAN_QUERIES_FILE: Final = "alert_rules/span_queries.md"
 TEMPLATE_FILE: Final = "alert_rules/turnwatch.tmpl"
 
 
@@ -71,7 +72,8 @@ def pack_files(config: Mapping[str, Any] | None, *, is_own_source: bool = True) 
     home = pack_home()
     as_they_are = [home / TEMPLATE_FILE]
     if config is None and not is_own_source:
-        as_they_are += [home / RULES_FILE, home / ALERTMANAGER_FILE, *sorted((home / "dashboards").glob("*.json"))]
+        as_they_are += [home / name for name in (RULES_FILE, ALERTMANAGER_FILE, SPAN_QUERIES_FILE)]
+        as_they_are += [*sorted((home / "dashboards").glob("*.json"))]
         as_they_are += sorted((home / "runbooks").glob("*.md"))
         made = {}
     else:
@@ -110,13 +112,18 @@ def _mixin(config: Mapping[str, Any] | None) -> str:
 
 def _other_files(mixin: str, home: Path) -> dict[str, str]:
     made = _jsonnet_value(
-        f"local m = {mixin}; {{ alertmanager: m.alertmanagerConfig, dashboards: m.grafanaDashboards }}", home
+        f"local m = {mixin}; {{ alertmanager: m.alertmanagerConfig, spans: m.spanQueries,"
+        " dashboards: m.grafanaDashboards }",
+        home,
     )
     dashboards = {
         f"dashboards/{name}": json.dumps(dashboard, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         for name, dashboard in made["dashboards"].items()
     }
-    return {ALERTMANAGER_FILE: as_yaml(made["alertmanager"])} | dashboards
+    return {
+        ALERTMANAGER_FILE: as_yaml(made["alertmanager"]),
+        SPAN_QUERIES_FILE: f"<!-- {GENERATED.removeprefix('# ').rstrip()} -->\n\n{made['spans']}",
+    } | dashboards
 
 
 def as_yaml(document: object) -> str:
