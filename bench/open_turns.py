@@ -81,10 +81,8 @@ def main() -> None:
     for turn in range(turns, turns + 100):
         assembler.feed(spans_of(turn), 6.0)
     assembler.tick(12.0)
-    evicted = store.counters.get("turnwatch_turns_evicted_total", {})
-    print(
-        f"100 more: {assembler.open_turns} open, evicted and counted: {sum(cell.value for cell in evicted.values()):.0f}"
-    )
+    evicted = sum(cell.value for cell in store.counters.get("turnwatch_turns_evicted_total", {}).values())
+    print(f"100 more: {assembler.open_turns} open, evicted and counted: {evicted:.0f}")
 
 
 if __name__ == "__main__":
