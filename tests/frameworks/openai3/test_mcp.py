@@ -24,13 +24,17 @@ def server(tool):
     return server
 
 
+async def _ask(client, customers, **guarding):
+    async with tw.turn("support-bot", **guarding):
+        for customer in customers:
+            await client.call_tool("search_orders", {"customer_id": customer})
+
+
 async def test_a_loop_is_stopped_by_the_fourth_call(server, tool, counts):
     async with Client(server) as client:
         wrap_session(client)
         with pytest.raises(tw.LoopDetected):
-            async with tw.turn("support-bot", on_loop="stop"):
-                for _ in range(10):
-                    await client.call_tool("search_orders", {"customer_id": "C-7841"})
+            await _ask(client, ["C-7841"] * 10, on_loop="stop")
     assert len(tool.calls) <= 4
     assert counts("agent_turns_total", stop_reason="loop_detected") == 1
 
@@ -52,9 +56,7 @@ async def test_a_budget_stop_leaves_partial_results(server, tool, counts):
     async with Client(server) as client:
         wrap_session(client)
         with pytest.raises(tw.ToolBudgetExceeded) as stopped:
-            async with tw.turn("support-bot", limits=tw.Limits(max_tool_calls=1)):
-                await client.call_tool("search_orders", {"customer_id": "C-1"})
-                await client.call_tool("search_orders", {"customer_id": "C-2"})
+            await _ask(client, ["C-1", "C-2"], limits=tw.Limits(max_tool_calls=1))
     assert stopped.value.partial.results == (("search_orders", "no orders of C-1"),)
     assert tool.calls == ["C-1"]
 

@@ -1,0 +1,57 @@
+"""LlamaIndex agents, guarded through the client that their model is given."""
+
+import pytest
+from llama_index.core.agent.workflow import FunctionAgent
+from llama_index.llms.openai import OpenAI
+from openai import AsyncOpenAI
+
+import turnwatch as tw
+from frameworks import stub_model
+from frameworks.stub_model import TOOL
+
+
+def _agent(model, tool, *, streaming, **guarding):
+    async def search_orders(customer_id: str) -> str:
+        """Search orders."""
+        return tool(customer_id)
+
+    client = tw.wrap(AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none"), agent="support-bot", **guarding)
+    llm = OpenAI(
+        "gpt-4o-mini",
+        api_base=f"{model.url}/v1",
+        api_key="none",
+        async_openai_client=client,
+        additional_kwargs={"stream_options": {"include_usage": True}} if streaming else {},
+    )
+    return FunctionAgent(name="support-bot", llm=llm, tools=[search_orders], streaming=streaming)
+
+
+STREAMING = pytest.mark.parametrize("streaming", [False, True])
+
+
+@STREAMING
+async def test_a_loop_is_stopped_by_the_fourth_call(model, tool, counts, streaming):
+    model.script = stub_model.loop
+    with pytest.raises(Exception, match=TOOL) as failed:
+        await _agent(model, tool, streaming=streaming, on_loop="stop").run("Where are my orders?", max_iterations=30)
+    assert isinstance(failed.value, tw.LoopDetected) or isinstance(failed.value.__cause__, tw.LoopDetected)
+    assert len(tool.calls) <= 4
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="loop_detected") == 1
+
+
+@STREAMING
+async def test_a_nudge_is_in_the_next_request(model, tool, counts, streaming):
+    model.script = stub_model.loop_until_nudged
+    answer = await _agent(model, tool, streaming=streaming, on_loop="nudge").run("Where are my orders?")
+    assert str(answer).strip() == "I could not find the order."
+    assert [request.was_nudged for request in model.requests] == [False] * len(tool.calls) + [True]
+
+
+@STREAMING
+async def test_a_healthy_turn_is_untouched_and_counted(model, tool, counts, streaming):
+    agent = _agent(model, tool, streaming=streaming, on_loop="stop", limits=tw.Limits(max_usd=1.0))
+    assert str(await agent.run("Where are my orders?")).strip() == "Both orders are on their way."
+    assert counts("agent_tool_calls_total", agent="support-bot", tool=TOOL, outcome="ok") == 2
+    assert counts("agent_model_calls_total", agent="support-bot", model="gpt-4o-mini") == 3
+    assert counts("agent_tokens_total", agent="support-bot", type="input") == 3000
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="final_answer") == 1
