@@ -323,3 +323,50 @@ def test_streams_and_responses_are_results_that_are_not_known(watch: Watch):
             assert list(turn.call_tool("stream", stream, q="x")) == [0, 1, 2]
     assert value(watch, "agent_repeat_results_total", "bot", "stream", "unknown") == 3
     assert value(watch, "agent_repeat_results_total", "bot", "stream", "same") == 0
+
+
+@pytest.fixture
+def default(watch: Watch) -> Iterator[Watch]:
+    """The watch that turns get that name none."""
+    tw.core.default.set_default_watch(watch)
+    yield watch
+    tw.core.default.set_default_watch(None)
+
+
+def test_the_turn_of_a_generator_lasts_until_its_last_step(default: Watch):
+    @tw.watch_turn(agent="streamer")
+    def answer():
+        turn = tw.current_turn()
+        assert turn is not None
+        turn.call_tool("search_orders", search_orders, "C-7841")
+        received = yield "a"
+        yield received
+        return turn
+
+    steps = answer()
+    assert [next(steps), steps.send("b")] == ["a", "b"]
+    with pytest.raises(StopIteration) as stopped:
+        next(steps)
+    turn = stopped.value.value
+    assert (turn.tool_calls, turn.stop_reason) == (1, "final_answer")
+    assert tw.current_turn() is None
+
+    unfinished = answer()
+    next(unfinished)
+    unfinished.close()
+    assert tw.current_turn() is None
+    assert value(default, "agent_turns_total", "streamer", "user_cancelled") == 1
+
+
+async def test_the_turn_of_an_async_generator_lasts_until_its_last_step(default: Watch):
+    @tw.watch_turn(agent="streamer")
+    async def answer():
+        turn = tw.current_turn()
+        assert turn is not None
+        for _ in range(2):
+            yield await turn.acall_tool("fetch", fetch, "u")
+
+    assert [step async for step in answer()] == ["page", "page"]
+    assert value(default, "agent_turns_total", "streamer", "final_answer") == 1
+    assert value(default, "agent_repeat_results_total", "streamer", "fetch", "same") == 1
+    assert tw.current_turn() is None

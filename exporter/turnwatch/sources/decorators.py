@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from contextlib import aclosing
 from typing import Any, ParamSpec, TypeVar, Unpack
 
 from turnwatch.core.guard import Guarding
@@ -59,6 +60,9 @@ def watch_turn(
 ) -> Any:
     """Decorate a function or coroutine function, so that every call of it is one turn.
 
+    The turn of a generator, plain or asynchronous, lasts from its first step to its last. What its caller does
+    between the steps runs in the turn too, for generators share their caller's context.
+
     Args:
         fn: The function, when used without parentheses.
         agent: The agent's name; the function's own name when left out.
@@ -71,6 +75,28 @@ def watch_turn(
 
         def conversation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
             return conversation_id(*args, **kwargs) if callable(conversation_id) else conversation_id
+
+        if inspect.isasyncgenfunction(run):
+
+            @functools.wraps(run)
+            async def turn_async_stream(*args: Any, **kwargs: Any) -> Any:
+                async with (
+                    turn(agent_name, conversation(args, kwargs), **guarding),
+                    aclosing(run(*args, **kwargs)) as steps,
+                ):
+                    async for step in steps:
+                        yield step
+
+            return turn_async_stream
+
+        if inspect.isgeneratorfunction(run):
+
+            @functools.wraps(run)
+            def turn_stream(*args: Any, **kwargs: Any) -> Any:
+                with turn(agent_name, conversation(args, kwargs), **guarding):
+                    return (yield from run(*args, **kwargs))
+
+            return turn_stream
 
         if inspect.iscoroutinefunction(run):
 
