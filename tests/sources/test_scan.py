@@ -135,3 +135,14 @@ def test_thresholds_come_from_a_settings_file(looping: Path, tmp_path: Path):
     _, errors = scan(looping, "--json", "--config", config, code=2)
     assert "max_identical_cals" in errors
     assert f"{config}, line 1" in errors
+
+
+def test_lines_that_only_a_patient_parser_reads_are_read(tmp_path: Path):
+    file = tmp_path / "runs.jsonl"
+    cut_off = trajectory("cut\ud83d", 4, "half a pair \ud83d")
+    assert "\\ud83d" in cut_off
+    file.write_bytes(b"\xef\xbb\xbf" + cut_off.encode() + b"\n" + trajectory("plain", 1).encode())
+    rows, errors = scan("--json", file)
+    assert errors == ""
+    assert [row["duplicates"] for row in rows] == [2, 0]
+    assert rows[0]["loops"][-1]["severity"] == "stuck"

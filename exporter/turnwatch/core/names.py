@@ -21,12 +21,14 @@ def name_of(value: object) -> str:
 
     Never raises an Exception.
     """
-    if value is None:
-        return ""
+    name = "" if value is None else id_of(value)
+    return name if len(name) <= MAX_NAME else name[: MAX_NAME - 1] + "…"
+
+
+def id_of(value: object) -> str:
+    """A value as an id that can be written as UTF-8, whole. Never raises an Exception."""
     try:
         text = str.__str__(value) if isinstance(value, str) else str(value)
     except Exception:
         text = type(value).__name__
-    if len(text) > MAX_NAME:
-        text = text[: MAX_NAME - 1] + "…"
-    return text.encode("utf-8", "replace").decode()
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()

@@ -10,7 +10,7 @@ from turnwatch.core.engine import Engine
 from turnwatch.core.events import Usage
 from turnwatch.core.forking import shared_lock
 from turnwatch.core.keys import KeyTable
-from turnwatch.core.names import is_plain_name, name_of
+from turnwatch.core.names import id_of, is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.verdict import Verdict, explain
 
@@ -103,10 +103,10 @@ class TurnCounts:
         self.parent = parent
         if conversation_id is None and parent is not None:
             conversation_id = parent.conversation_id
-        elif conversation_id is not None and not is_plain_name(conversation_id):
-            conversation_id = name_of(conversation_id)
+        elif conversation_id is not None:
+            conversation_id = id_of(conversation_id)
         self.conversation_id: str | None = conversation_id
-        self.turn_id = turn_id or uuid.uuid4().hex
+        self.turn_id = id_of(turn_id) if turn_id else uuid.uuid4().hex
         self.started = watch.clock() if at is None else at
         self.last_active = self.started
         self.source = source

@@ -11,14 +11,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final, cast
 
-import orjson
-
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 from turnwatch.sources.replay import replay
 from turnwatch.sources.spans.files import Problem, format_of, iter_turns
-from turnwatch.sources.trajectories import BrokenLine, looks_like_trajectory, read_trajectories
+from turnwatch.sources.trajectories import BrokenLine, looks_like_trajectory, parse_line, read_trajectories
 
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\x00"
@@ -149,7 +147,7 @@ def _is_trajectory_file(path: Path) -> bool:
         for line in stream:
             if line.strip():
                 try:
-                    return looks_like_trajectory(orjson.loads(line))
+                    return looks_like_trajectory(parse_line(line))
                 except ValueError:
                     continue
     return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -69,7 +70,7 @@ def read_trajectories(lines: Iterable[str | bytes]) -> Iterator[RecordedTurn | B
         if not line.strip():
             continue
         try:
-            record = orjson.loads(line)
+            record = parse_line(line)
         except ValueError:
             yield BrokenLine(number, "not JSON")
             continue
@@ -84,6 +85,24 @@ def read_trajectories(lines: Iterable[str | bytes]) -> Iterator[RecordedTurn | B
         for turn in turns:
             turn.line = number
             yield turn
+
+
+def parse_line(line: str | bytes) -> Any:
+    """What a line of JSON says.
+
+    orjson is strict. The standard library also takes what real files hold: half of a surrogate pair where a
+    result was cut off, a byte order mark, NaN.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    try:
+        return orjson.loads(line)
+    except ValueError:
+        try:
+            return json.loads(line)
+        except RecursionError as error:
+            raise ValueError("nested too deep") from error
 
 
 def turns_of(record: dict[str, Any]) -> list[RecordedTurn]:
