@@ -212,7 +212,6 @@ class Money:
         ({"\ud83d\ude00": 1}, {"😀": 1}),
         (Money(5), Money(5)),
     ],
-    ids=repr,
 )
 def test_same_arguments(value, same_as):
     assert canonical_bytes([value]) == canonical_bytes([same_as])

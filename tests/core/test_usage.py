@@ -232,7 +232,6 @@ class Raising:
         {"usage": {"prompt_tokens": float("nan"), "completion_tokens": float("inf")}},
         {"usage": 17},
     ],
-    ids=repr,
 )
 def test_nothing_usable_is_none_and_never_zero(reply):
     assert read_usage(reply) is None
