@@ -25,6 +25,13 @@ def test_the_65th_tool_call_under_a_cap_of_64_is_refused_and_counted_as_denied(w
     assert watch.value("agent_turns_total", "a", "max_tool_calls") == 1
 
 
+@pytest.mark.parametrize("name", ["limits", "conversation_limits"])
+def test_limits_of_another_type_are_refused_when_the_turn_is_opened(watch, name: str):
+    with pytest.raises(TypeError, match=f"{name} wants a turnwatch.Limits, .* not dict"):
+        tw.turn("a", "c", watch=watch, **{name: {"max_usd": 1.0}}).__enter__()
+    assert watch.value("turnwatch_internal_errors_total") == 0
+
+
 def test_a_refused_model_call_is_no_iteration(watch):
     with tw.turn("a", watch=watch, limits=tw.Limits(max_iterations=2)) as turn:
         for _ in range(2):

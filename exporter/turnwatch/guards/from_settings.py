@@ -20,6 +20,7 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     """The guard of a turn that was just opened.
 
     Raises:
+        TypeError: ``limits`` or ``conversation_limits`` is something else than Limits.
         ValueError: ``on_loop`` names no response.
         TurnStopped: No guard can be made and ``fail_closed`` is set. Without it, the fault is counted and the turn
             goes unguarded.
@@ -27,9 +28,15 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     watch = state.watch
     settings = watch.settings
     fail_closed = guarding.get("fail_closed", settings.fail_closed)
+    limits = guarding.get("limits")
+    conversation = guarding.get("conversation_limits")
+    # A limit that is none must not look like one: said when the turn is opened, before anything is spent.
+    for name, given in (("limits", limits), ("conversation_limits", conversation)):
+        if given is not None and not isinstance(given, Limits):
+            raise TypeError(
+                f"{name} wants a turnwatch.Limits, such as Limits(max_usd=1.00), not {type(given).__name__}"
+            )
     try:
-        limits = guarding.get("limits")
-        conversation = guarding.get("conversation_limits")
         if conversation is None and state.conversation is not None and not state.conversation.account.limits:
             conversation = limits_of(settings.conversation_budgets)
         kills = guarding.get("kills")
