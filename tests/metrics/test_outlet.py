@@ -84,6 +84,17 @@ def test_metrics_can_be_served_on_a_port():
         thread.join()
 
 
+def test_a_port_that_is_taken_is_named():
+    server, thread = tw.start_metrics_server(port=0)
+    try:
+        with pytest.raises(OSError, match=f"cannot serve metrics on 127.0.0.1:{server.server_port}: "):
+            tw.start_metrics_server(port=server.server_port)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
 def test_metrics_mount_into_wsgi_and_asgi_apps():
     loop()
     status: list[str] = []

@@ -45,6 +45,11 @@ def _trace() -> str:
     return f"\n{''.join(traceback.format_tb(error.__traceback__))}{type(error).__name__}"
 
 
+def _kind_of_fault() -> str:
+    error = sys.exception()
+    return "" if error is None else f" ({type(error).__name__})"
+
+
 class _OpenTurn(weakref.ref[TurnState]):
     """An open turn, held by nobody but its owner."""
 
@@ -279,8 +284,9 @@ class Watch:
             if now - self._last_error_log >= 60.0 or not self._last_error_log:
                 self._last_error_log = now
                 logger.warning(
-                    "turnwatch failed inside %s and went on (%d since the last such line)%s",
+                    "turnwatch met a fault and went on: %s%s (%d since the last such line)%s",
                     where,
+                    _kind_of_fault(),
                     self._unlogged_errors,
                     _trace() if logger.isEnabledFor(logging.DEBUG) else "",
                 )

@@ -293,7 +293,7 @@ class TurnGuard:
     def _page(self, verdict: Verdict) -> None:
         state = self._state
         if self._pager is None:
-            self._watch.internal_error("on_loop: page, with nowhere to send it")
+            self._watch.internal_error("a page with no address: set page.alertmanager_url or page.webhook_url")
             return
         self._pager(
             Page(

@@ -191,7 +191,10 @@ def start_metrics_server(port: int = 9464, host: str = "127.0.0.1") -> tuple[Any
     Raises:
         OSError: the address is taken.
     """
-    return prometheus_client.start_http_server(port, host, metrics_registry())
+    try:
+        return prometheus_client.start_http_server(port, host, metrics_registry())
+    except OSError as error:
+        raise OSError(error.errno, f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
 
 
 def metrics_asgi_app() -> Callable[..., Any]:

@@ -25,8 +25,10 @@ def token_of_file(path: Path) -> str:
     """
     try:
         token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path}: the token cannot be read ({type(error).__name__})") from None
+    except OSError as error:
+        raise SettingsError(f"{path}: the token cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise SettingsError(f"{path}: the token cannot be read: it is no text") from None
     if not token:
         raise SettingsError(f"{path}: holds no token")
     return token
