@@ -116,7 +116,7 @@ def test_other_files_in_a_folder_are_passed_over(looping: Path, tmp_path: Path):
 def test_the_table_fits_eighty_columns_and_says_what_was_wasted(looping: Path):
     _, text = scan(looping)
     assert max(len(line) for line in text.splitlines()) <= 80
-    assert "2 turns, 9 tool calls, 7 of them repeats; 1 turns stuck." in text
+    assert "2 turns, 9 tool calls, 7 of them repeats; 1 turn stuck." in text
     assert "After the first stuck verdict: 4 tool calls wasted." in text
 
 

@@ -34,8 +34,9 @@ def demo(
 ) -> None:
     """Let a scripted agent get stuck and watch the page arrive, on real servers.
 
-    Exit code 0: the page came in time and the healthy agent raised nothing. 1: it did not.
-    3: Prometheus or Alertmanager is not on this machine, so only the verdict and the metrics were shown.
+    Exit code 0: the page came in time and the healthy agent raised nothing. 1: not so.
+
+    3: no Prometheus or Alertmanager on this machine, so only the verdict and the metrics were shown.
     """
     console = Console(quiet=as_json_only, record=svg is not None, width=None if svg is None else _PICTURE_COLUMNS)
     timeline = Timeline(lambda moment: console.print(line(moment)))

@@ -23,8 +23,9 @@ def kill(
 ) -> None:
     """Stop a conversation: its guarded turns raise ConversationKilled at their next model or tool call.
 
-    Reaches this user's processes on this machine, the processes that share kill_dir (TURNWATCH_KILL_DIR), and those
-    that share redis_url (TURNWATCH_REDIS_URL) where that is set.
+    Reaches this user's processes on this machine, and those that share kill_dir or redis_url with this command.
+
+    Both are settings, or the variables TURNWATCH_KILL_DIR and TURNWATCH_REDIS_URL.
     """
     kills = kills_of(load_settings(path=config))
     if undo:

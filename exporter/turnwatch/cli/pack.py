@@ -47,7 +47,12 @@ def render(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder to write to.", file_okay=False)] = Path(),
     form: Annotated[
-        list[Form] | None, typer.Option("--for", help="Also write the files of this system; may be given again.")
+        list[Form] | None,
+        typer.Option(
+            "--for",
+            metavar="SYSTEM",
+            help="Also write the files of mimir, grafana or kubernetes; may be given again.",
+        ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
 ) -> None:

@@ -80,6 +80,8 @@ def scan_command(
 ) -> None:
     """Report turns, repeats, loops, tokens, spend and waste.
 
+    Reads span JSON of the OpenTelemetry SDK, OTLP JSON and protobuf, and trajectories.
+
     Exit codes: 0, 1 with --fail-on-loop and a stuck turn, 2 when something could not be read.
     """
     settings = load_settings(path=config)
@@ -105,6 +107,10 @@ def scan_command(
         raise typer.Exit(UNREADABLE)
     if fail_on_loop and totals.stuck:
         raise typer.Exit(LOOP_FOUND)
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
 
 
 class _Totals:
@@ -156,10 +162,11 @@ class _Totals:
                 )
             console.print(table)
         console.print(
-            f"{self.turns} turns, {self.calls} tool calls, {self.repeats} of them repeats; {self.stuck} turns stuck."
+            f"{_many(self.turns, 'turn')}, {_many(self.calls, 'tool call')}, {self.repeats} of them repeats; "
+            f"{_many(self.stuck, 'turn')} stuck."
         )
         if self.wasted_calls:
             dollars = f" and ${self.wasted_usd:.2f}" if self.wasted_usd else ""
-            console.print(f"After the first stuck verdict: {self.wasted_calls} tool calls{dollars} wasted.")
+            console.print(f"After the first stuck verdict: {_many(self.wasted_calls, 'tool call')}{dollars} wasted.")
         if self.missing:
-            console.print(f"{self.missing} calls carried no arguments and could not be judged.")
+            console.print(f"{_many(self.missing, 'call')} carried no arguments and could not be judged.")

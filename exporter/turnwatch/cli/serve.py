@@ -30,18 +30,20 @@ def serve(
     metrics_port: Annotated[int, typer.Option(help="Port for /metrics; 0 picks one.", min=0, max=65535)] = 9464,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="File with the bearer token that clients must send; or TURNWATCH_SERVICE__TOKEN."),
+        typer.Option(help="File with the bearer token that clients must send."),
     ] = None,
     tls_certificate: Annotated[Path | None, typer.Option(help="Certificate with its chain, PEM.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate, PEM.")] = None,
-    config: Annotated[Path | None, typer.Option(help="Settings file; or TURNWATCH_CONFIG.", dir_okay=False)] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file.", dir_okay=False)] = None,
     state_dir: Annotated[
-        Path | None, typer.Option(help="Where it is noted what a kill loses of the forward queue.", file_okay=False)
+        Path | None, typer.Option(help="Where to note what a kill would lose of the forward queue.", file_okay=False)
     ] = None,
 ) -> None:
     """Receive OpenTelemetry traces and logs, count what agents do, and serve /metrics.
 
     SIGTERM ends it in order: what is under way is finished, and what waits to be passed on is sent.
+
+    The token may also stand in the variable TURNWATCH_SERVICE__TOKEN, and the settings in the file of TURNWATCH_CONFIG.
     """
     logging.basicConfig(format="turnwatch: %(message)s", level=logging.WARNING)
     try:
