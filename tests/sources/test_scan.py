@@ -137,6 +137,16 @@ def test_thresholds_come_from_a_settings_file(looping: Path, tmp_path: Path):
     assert f"{config}, line 1" in errors
 
 
+def test_a_folder_without_a_turn_is_not_passed_over_in_silence(tmp_path: Path):
+    assert "no turn of an agent was found" in scan(tmp_path)[1]
+
+
+def test_a_call_without_a_tool_is_said_to_have_none(tmp_path: Path):
+    file = tmp_path / "runs.jsonl"
+    file.write_text('{"trajectory_id": "t", "calls": [{"name": "grep"}]}\n')
+    assert f"{file}:1: a call that cannot be read: it has no tool" in scan(file, code=2)[1]
+
+
 def test_lines_that_only_a_patient_parser_reads_are_read(tmp_path: Path):
     file = tmp_path / "runs.jsonl"
     cut_off = trajectory("cut\ud83d", 4, "half a pair \ud83d")

@@ -105,6 +105,8 @@ def scan_command(
         totals.show(Console())
     if unreadable:
         raise typer.Exit(UNREADABLE)
+    if not totals.turns:
+        typer.echo("turnwatch: no turn of an agent was found", err=True)
     if fail_on_loop and totals.stuck:
         raise typer.Exit(LOOP_FOUND)
 

@@ -28,6 +28,7 @@ class RecordedTurn:
         events: Model calls and tool calls in the order of the file.
         stop_reason: How the trajectory ended, for its last turn; "unknown" where the file does not say.
         line: Number of its line in the file (1-based).
+        parent: The turn that started this one, for a sub-agent whose parent is in the same file.
     """
 
     conversation_id: str
@@ -36,6 +37,7 @@ class RecordedTurn:
     events: list[ToolCall | ModelCall] = field(default_factory=list)
     stop_reason: str = "unknown"
     line: int = 0
+    parent: RecordedTurn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +82,16 @@ def read_trajectories(lines: Iterable[str | bytes]) -> Iterator[RecordedTurn | B
         try:
             turns = turns_of(record)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            yield BrokenLine(number, f"a call that cannot be read ({type(error).__name__})")
+            yield BrokenLine(number, f"a call that cannot be read: {_what_is_wrong(error)}")
             continue
         for turn in turns:
             turn.line = number
             yield turn
+
+
+def _what_is_wrong(error: Exception) -> str:
+    """Without the content: of a key, only that it is not there."""
+    return "it has no tool" if isinstance(error, KeyError) else type(error).__name__
 
 
 def parse_line(line: str | bytes) -> Any:

@@ -1,6 +1,8 @@
 """Files of spans: which format, what cannot be read, and the turns in them."""
 
+import gzip
 import json
+import lzma
 import random
 
 import pytest
@@ -38,6 +40,23 @@ def test_a_files_format_is_told_by_its_content(way, format, tmp_path):
     assert format_of(copy) == format
     assert len(list(read_spans_file(copy))) == SPANS
     assert found(copy) == [LOOP]
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+@pytest.mark.parametrize("way", ["sdk-json", "otlp-protobuf", "otlp-json"])
+def test_compressed_files_are_read_like_plain_ones(way, compress, tmp_path):
+    copy = tmp_path / "spans"
+    copy.write_bytes(compress(CASE.files(way)[0].read_bytes()))
+    assert format_of(copy) == way
+    assert found(copy) == [LOOP]
+
+
+def test_a_compressed_file_that_is_cut_off_does_not_keep_the_others_from_being_read(tmp_path, problems):
+    whole = CASE.files("sdk-json")[0]
+    noise = json.dumps({"noise": random.Random(1).randbytes(200_000).hex()}).encode()
+    (tmp_path / "cut").write_bytes(gzip.compress(whole.read_bytes() + noise)[:-20_000])
+    assert found(tmp_path / "cut", whole, on_problem=problems.append) == [LOOP]
+    assert [problem.path.name for problem in problems] == ["cut"]
 
 
 def test_other_files_are_no_span_files(tmp_path):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import heapq
 import json
+import lzma
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +17,7 @@ import orjson
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
+from turnwatch.sources.compressed import open_file
 from turnwatch.sources.spans import otlp, sdk_json
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
@@ -63,6 +67,9 @@ class FileTurn:
     turn: TurnState
 
 
+BROKEN: Final = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
+"""What reading a damaged compressed file raises."""
+
 OnProblem = Callable[[Problem], None]
 
 
@@ -78,14 +85,14 @@ def format_of(path: Path) -> Format | None:
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         head = file.read(_HEAD_BYTES)
     start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
     if start[:1] in (b"{", b"["):
         return _json_format(start)
-    if not head or path.stat().st_size > _MAX_DOCUMENT_BYTES:
+    raw = read_at_most(path, _MAX_DOCUMENT_BYTES) if head else None
+    if raw is None:
         return None
-    raw = path.read_bytes()
     try:
         if _body(raw):
             return "otlp-protobuf"
@@ -113,13 +120,13 @@ def read_spans_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[Span
 
     Args:
         path: SDK span JSON, one a line or one after the other; OTLP JSON, one document or one a line; or an
-            OTLP protobuf body.
+            OTLP protobuf body; each also compressed.
         on_problem: Told of every line or file that cannot be read.
 
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         head = file.read(_HEAD_BYTES)
         if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
             yield from _read_body(path, on_problem)
@@ -171,10 +178,11 @@ def _spans_in(value: Any, path: Path, line: int, on_problem: OnProblem) -> Itera
 
 def _read_document(path: Path, on_problem: OnProblem) -> Iterator[SpanData]:
     """JSON that is not one value a line: a document, or values printed one after the other."""
-    if path.stat().st_size > _MAX_DOCUMENT_BYTES:
+    raw = read_at_most(path, _MAX_DOCUMENT_BYTES)
+    if raw is None:
         on_problem(Problem(path, 0, "too large for one JSON document"))
         return
-    text = path.read_text(encoding="utf-8-sig", errors="replace")
+    text = raw.decode("utf-8-sig", errors="replace")
     decoder = json.JSONDecoder()
     position, length = 0, len(text)
     while position < length:
@@ -189,6 +197,13 @@ def _read_document(path: Path, on_problem: OnProblem) -> Iterator[SpanData]:
             on_problem(Problem(path, line, "not JSON from here on"))
             return
         yield from _spans_in(value, path, line, on_problem)
+
+
+def read_at_most(path: Path, size: int) -> bytes | None:
+    """What a file holds, decompressed, or None when that is more than this many bytes."""
+    with open_file(path) as file:
+        content = file.read(size + 1)
+    return content if len(content) <= size else None
 
 
 def _body(raw: bytes) -> list[SpanData]:
@@ -231,9 +246,9 @@ def read_logs_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[LogDa
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with open_file(path) as file:
         if file.read(1) not in (b"{", b"["):
-            yield from logs_of_request(_logs_request(path.read_bytes()))
+            yield from logs_of_request(_logs_request(read_at_most(path, _MAX_DOCUMENT_BYTES) or b""))
             return
         file.seek(0)
         for number, line in enumerate(file, 1):
@@ -247,11 +262,12 @@ def read_logs_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[LogDa
 
 
 def _read_body(path: Path, on_problem: OnProblem) -> Iterator[SpanData]:
-    if path.stat().st_size > _MAX_DOCUMENT_BYTES:
+    raw = read_at_most(path, _MAX_DOCUMENT_BYTES)
+    if raw is None:
         on_problem(Problem(path, 0, "too large for an OTLP body"))
         return
     try:
-        spans = _body(path.read_bytes())
+        spans = _body(raw)
     except ValueError as error:
         on_problem(Problem(path, 0, str(error)))
         return
@@ -311,9 +327,12 @@ def iter_turns(paths: Iterable[Path], watch: Watch | None = None, on_problem: On
 
 def _spans_of(paths: Iterable[Path], files: dict[str, Path], on_problem: OnProblem) -> Iterator[SpanData]:
     for path in paths:
-        for span in read_spans_file(path, on_problem):
-            files.setdefault(f"{span.trace_id:032x}", path)
-            yield span
+        try:
+            for span in read_spans_file(path, on_problem):
+                files.setdefault(f"{span.trace_id:032x}", path)
+                yield span
+        except BROKEN as error:
+            on_problem(Problem(path, 0, str(error) or type(error).__name__))
 
 
 def _in_end_order(spans: Iterator[SpanData]) -> Iterator[SpanData]:
