@@ -8,17 +8,19 @@ from turnwatch.core.watch import Watch
 from turnwatch.sources.trajectories import RecordedTurn
 
 
-def replay(recorded: RecordedTurn, watch: Watch) -> TurnState:
+def replay(recorded: RecordedTurn, watch: Watch, parent: TurnState | None = None) -> TurnState:
     """The turn that these events make.
 
     Args:
         recorded: Model calls and tool calls in order.
         watch: Settings and conversations; give each file one of its own.
+        parent: The state that the turn's parent became, for sub-agents.
     """
     first = next((event.started for event in recorded.events if event.started is not None), None)
     turn = TurnState(
         recorded.agent,
         conversation_id=recorded.conversation_id,
+        parent=parent,
         turn_id=recorded.turn_id,
         at=first if first is not None else 0.0,
         watch=watch,

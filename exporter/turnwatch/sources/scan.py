@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO
 
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
+from turnwatch.sources.compressed import open_file
 from turnwatch.sources.replay import replay
-from turnwatch.sources.spans.files import Problem, format_of, iter_turns
-from turnwatch.sources.trajectories import BrokenLine, looks_like_trajectory, parse_line, read_trajectories
-
-_GZIP: Final = b"\x1f\x8b"
-_XZ: Final = b"\xfd7zXZ\x00"
+from turnwatch.sources.spans.files import BROKEN, Problem, format_of, iter_turns
+from turnwatch.sources.trajectories import (
+    BrokenLine,
+    RecordedTurn,
+    looks_like_trajectory,
+    parse_line,
+    read_trajectories,
+)
+from turnwatch.sources.transcripts.formats import transcript_format
 
 
 class Format(StrEnum):
@@ -28,6 +30,7 @@ class Format(StrEnum):
     AUTO = "auto"
     SPANS = "spans"
     TRAJECTORIES = "trajectories"
+    TRANSCRIPTS = "transcripts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def scan(
     folder, files of no known format are passed over; a file that is named itself is reported.
 
     Args:
-        paths: Files in any known format, trajectories also compressed, and folders of them.
+        paths: Files in any known format, also compressed, and folders of them.
         settings: Thresholds and overrides to judge by.
         progress: Called with every file before it is read.
         format: What all files hold, when it is not to be found out from their content.
@@ -106,12 +109,14 @@ def _scan_together(
         try:
             found = _format_of(file) if format is Format.AUTO else format
             if found is Format.TRAJECTORIES:
-                yield from _scan_trajectories(file, settings)
+                yield from _scan_recorded(file, read_trajectories, settings)
+            elif found is Format.TRANSCRIPTS:
+                yield from _scan_transcript(file, settings)
             elif found is Format.SPANS:
                 spans.setdefault(file.parent, []).append(file)
             elif named:
                 yield Unread(str(file), "empty" if not file.stat().st_size else "not a format that turnwatch reads")
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
+        except (OSError, *BROKEN) as error:
             yield Unread(str(file), _why(error))
     for together in spans.values():
         yield from _scan_spans(together, settings)
@@ -125,8 +130,8 @@ def _scan_spans(files: list[Path], settings: Settings) -> Iterator[ScannedTurn |
             while problems:
                 yield _unread(problems.pop(0))
             yield ScannedTurn(str(found.path), found.turn)
-    except OSError as error:
-        yield Unread(str(error.filename or files[0]), _why(error))
+    except (OSError, *BROKEN) as error:
+        yield Unread(str(getattr(error, "filename", None) or files[0]), _why(error))
     for problem in problems:
         yield _unread(problem)
 
@@ -138,12 +143,15 @@ def _unread(problem: Problem) -> Unread:
 def _format_of(path: Path) -> Format | None:
     if _is_trajectory_file(path):
         return Format.TRAJECTORIES
-    return Format.SPANS if format_of(path) is not None else None
+    if format_of(path) is not None:
+        return Format.SPANS
+    with open_file(path) as stream:
+        return Format.TRANSCRIPTS if transcript_format(stream) is not None else None
 
 
 def _is_trajectory_file(path: Path) -> bool:
     """Whether the first whole line of a file, plain or compressed, is a trajectory or a case."""
-    with _open(path) as stream:
+    with open_file(path) as stream:
         for line in stream:
             if line.strip():
                 try:
@@ -153,25 +161,33 @@ def _is_trajectory_file(path: Path) -> bool:
     return False
 
 
-def _scan_trajectories(path: Path, settings: Settings) -> Iterator[ScannedTurn | Unread]:
+def _scan_transcript(path: Path, settings: Settings) -> Iterator[ScannedTurn | Unread]:
+    with open_file(path) as stream:
+        transcript = transcript_format(stream)
+    if transcript is None:
+        yield Unread(str(path), "not a transcript that turnwatch reads")
+    else:
+        yield from _scan_recorded(path, transcript.read, settings)
+
+
+def _scan_recorded(
+    path: Path, read: Callable[[IO[bytes]], Iterator[RecordedTurn | BrokenLine]], settings: Settings
+) -> Iterator[ScannedTurn | Unread]:
     # A file's conversations are its own: another file may use the same ids for other things.
     watch = Watch(settings, clock=lambda: 0.0)
-    with _open(path) as stream:
-        for item in read_trajectories(stream):
+    latest: tuple[RecordedTurn, TurnState] | None = None
+    with open_file(path) as stream:
+        for item in read(stream):
             if isinstance(item, BrokenLine):
                 yield Unread(str(path), item.reason, item.line)
+                continue
+            # The turns of sub-agents follow their parent's.
+            if item.parent is not None and latest is not None and item.parent is latest[0]:
+                state = replay(item, watch, latest[1])
             else:
-                yield ScannedTurn(str(path), replay(item, watch), item.line)
-
-
-def _open(path: Path) -> IO[bytes]:
-    with path.open("rb") as stream:
-        magic = stream.read(6)
-    if magic.startswith(_GZIP):
-        return cast("IO[bytes]", gzip.open(path, "rb"))
-    if magic.startswith(_XZ):
-        return lzma.open(path, "rb")
-    return path.open("rb")
+                state = replay(item, watch)
+                latest = (item, state)
+            yield ScannedTurn(str(path), state, item.line or None)
 
 
 def _why(error: BaseException) -> str:
