@@ -298,6 +298,20 @@ def test_label_values_past_the_bound_are_folded_and_counted(clock: Clock):
     assert turn.repeats == 1
 
 
+def test_a_call_that_comes_back_after_its_turn_ended_is_counted_once(watch: Watch):
+    turn = watch.open_turn("bot")
+    call(turn, "search", {"q": 1})
+    late = ToolCall("search", {"q": 1})
+    turn.begin_call(late)
+    turn.end("user_cancelled")
+    late.result = Evidence.of("same")
+    turn.end_call(late)
+    call(turn, "search", {"q": 2})
+    assert [value(watch, "agent_tool_calls_total", "bot", "search", outcome) for outcome in ("ok", "error")] == [2, 1]
+    results = ("same", "changed", "unknown")
+    assert [value(watch, "agent_repeat_results_total", "bot", "search", each) for each in results] == [0, 0, 1]
+
+
 def test_a_second_end_changes_nothing_and_odd_reasons_are_unknown(watch: Watch):
     turn = watch.open_turn("bot")
     turn.end("because")

@@ -13,15 +13,42 @@ class ToolInTurn:
     Attributes:
         unfinished: Calls begun and not ended.
         pending: Repeats whose result is not known yet.
+        written_off: Calls that had not ended when the turn did, and were counted as errors then.
     """
 
-    __slots__ = ("override", "pending", "series", "unfinished")
+    __slots__ = ("override", "pending", "series", "unfinished", "written_off")
 
     def __init__(self, series: ToolSeries, override: ToolOverride | None) -> None:
         self.series = series
         self.override = override
         self.unfinished = 0
         self.pending = 0
+        self.written_off = 0
+
+    def call_ended(self, outcome: str) -> None:
+        """Count what came of a call, unless the end of the turn has done so."""
+        if self.unfinished:
+            self.unfinished -= 1
+        elif self.written_off:
+            self.written_off -= 1
+            return
+        self.series.call(outcome).inc()
+
+    def repeat_ended(self, result: str) -> None:
+        """Count how the result of a repeat compares, unless the end of the turn has counted it as unknown."""
+        if self.pending:
+            self.pending -= 1
+            self.series.result(result).inc()
+
+    def turn_ended(self) -> None:
+        """Count what has not come back as an error, with a result that is not known."""
+        if self.pending:
+            self.series.result("unknown").inc(self.pending)
+            self.pending = 0
+        if self.unfinished:
+            self.series.call("error").inc(self.unfinished)
+            self.written_off += self.unfinished
+            self.unfinished = 0
 
     def apply_override(self, call: ToolCall) -> None:
         """Let what the settings say about the tool win over what the call's source said."""

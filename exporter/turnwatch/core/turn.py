@@ -154,16 +154,13 @@ class TurnState(TurnCounts):
         new, repeat_result, stale_calls = self._judge(call)
         with watch.lock:
             in_turn = self._tools.get(call.tool) or self._tool(call.tool)
-            in_turn.series.call(call.outcome).inc()
-            if in_turn.unfinished:
-                in_turn.unfinished -= 1
+            in_turn.call_ended(call.outcome)
             if ended > started:
                 in_turn.series.took(ended - started)
             if ended > self.last_active:
                 self.last_active = ended
-            if repeat_result is not None and in_turn.pending:
-                in_turn.pending -= 1
-                in_turn.series.result(repeat_result).inc()
+            if repeat_result is not None:
+                in_turn.repeat_ended(repeat_result)
             if stale_calls:
                 in_turn.series.stale.put(stale_calls, started + watch.window)
             if new is not None:
@@ -374,10 +371,7 @@ class TurnState(TurnCounts):
             watch.closed(self, self._key)
             agent, meter = self.series.label, watch.meter
             for in_turn in self._tools.values():
-                if in_turn.pending:
-                    in_turn.series.result("unknown").inc(in_turn.pending)
-                if in_turn.unfinished:
-                    in_turn.series.call("error").inc(in_turn.unfinished)
+                in_turn.turn_ended()
             meter.counter("agent_turns_total", agent, self.stop_reason).inc()
             meter.counter("agent_turns_judged_total", agent, self.engine.mode).inc()
             exemplar = watch.exemplar()
