@@ -27,6 +27,18 @@ def test_oldest_singletons_are_dropped_first_and_counted():
     assert table.add(0, 0.0, 300.0) is None
 
 
+def test_the_key_that_is_being_repeated_is_kept_and_the_one_repeated_longest_ago_dropped():
+    table = KeyTable(4)
+    for key in ("loop", "a", "b", "c", "d", "e"):
+        for _ in range(2):
+            table.add(key, 0.0, 300.0)
+            table.add("loop", 0.0, 300.0)
+    looped = table.add("loop", 0.0, 300.0)
+    assert looped is not None
+    assert looped.count == 15
+    assert table.add("a", 0.0, 300.0) is None
+
+
 def test_a_turn_full_of_repeats_still_learns_new_keys():
     table = KeyTable(4)
     for number in range(4):

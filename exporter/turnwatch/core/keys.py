@@ -37,8 +37,9 @@ class KeyTable:
 
     def add(self, key: Hashable, at: float, window: float) -> KeyCount | None:
         """Count one call of ``key``; None for its first, its record from the second on."""
-        seen = self._repeated.get(key)
+        seen = self._repeated.pop(key, None)
         if seen is not None:
+            self._repeated[key] = seen  # last in line: what a turn is busy repeating is not what to forget
             seen.count += 1
             seen.times.add(at, window)
             return seen
