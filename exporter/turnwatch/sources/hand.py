@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
@@ -69,7 +69,8 @@ class Turn:
         self._state: TurnState | None = None
         self._stop_reason: str | None = None
         self._span: OwnSpan | None = None
-        self._token: Token[Turn | None] | None = None
+        self._around: Turn | None = None
+        self._left = False
 
     # What a caller reads
 
@@ -159,7 +160,8 @@ class Turn:
     def __enter__(self) -> Turn:
         self.open()
         assert self._state is not None
-        self._token = _current.set(self)
+        self._around = _current.get()
+        _current.set(self)
         with self._guarded("the turn's span"):
             attributes = {"gen_ai.agent.name": self._state.agent or "unknown"}
             if self._state.conversation_id is not None:
@@ -191,12 +193,13 @@ class Turn:
         state.end(reason)
         if state.guard is not None:
             state.guard.end()
-        if self._token is not None:
-            try:
-                _current.reset(self._token)
-            except ValueError:  # left in another context than it was entered in, as generators can
-                _current.set(None)
-            self._token = None
+        self._left = True
+        # Turns that generators hold open can be left in any order, and in another context than they were entered in.
+        if _current.get() is self:
+            while self._around is not None and self._around._left:
+                self._around = self._around._around
+            _current.set(self._around)
+            self._around = None
         span, self._span = self._span, None
         if span is not None:
             with self._guarded("the turn's span"):
@@ -339,15 +342,15 @@ class Turn:
             if call_id is not None:
                 attributes["gen_ai.tool.call.id"] = call_id
             span = self._open_span("tool.execute", "execute_tool", attributes)
-        running = ToolCallInProgress(call, functools.partial(self._end_tool, span), self._watch)
+        begun = ToolCallInProgress(call, functools.partial(self._end_tool, span), self._watch)
         guard = self.state.guard
         if guard is not None:
             try:
                 guard.before_tool(call)
             except TurnStopped as stopped:
-                running.refused(stopped)
+                begun.refused(stopped)
                 raise
-        return running
+        return begun
 
     def _end_tool(self, span: OwnSpan | None, call: ToolCall, result: object) -> None:
         verdict: Verdict | None = None
@@ -386,9 +389,7 @@ class Turn:
         return Quietly(self._watch, where)
 
 
-def _stop_reason(error: BaseException | None) -> str:
-    if error is None:
-        return "final_answer"
+def _stop_reason(error: BaseException) -> str:
     if isinstance(error, TurnStopped):
         return error.stop_reason
     if isinstance(error, KeyboardInterrupt | GeneratorExit) or type(error).__name__ == "CancelledError":

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextvars import Context
+
+import turnwatch as tw
+from turnwatch.core.watch import Watch
+
+
+def steps(agent: str, watch: Watch) -> Iterator[tw.Turn]:
+    with tw.turn(agent, watch=watch) as turn:
+        yield turn
+        yield turn
+
+
+def test_turns_left_in_another_order_than_entered_leave_the_turn_around_them_current():
+    watch = Watch()
+    with tw.turn("outer", watch=watch) as outer:
+        first, second = steps("first", watch), steps("second", watch)
+        next(first)
+        inner = next(second)
+        assert list(first)
+        assert tw.current_turn() is inner
+        assert list(second)
+        assert tw.current_turn() is outer
+    assert tw.current_turn() is None
+
+
+def test_a_turn_left_in_another_context_takes_nothing_from_the_turn_that_is_current_there():
+    watch = Watch()
+    abandoned = steps("abandoned", watch)
+    left = Context().run(next, abandoned)
+    with tw.turn("here", watch=watch) as here:
+        abandoned.close()
+        assert left.stop_reason == "user_cancelled"
+        assert tw.current_turn() is here
+    assert tw.current_turn() is None
+
+
+def test_an_evicted_turn_is_current_again_after_the_turn_inside_it():
+    watch = Watch()
+    with tw.turn("evicted", watch=watch) as evicted:
+        with tw.turn("inside", watch=watch):
+            evicted.state.end("evicted")
+        assert tw.current_turn() is evicted
