@@ -14,6 +14,8 @@ MAX_BYTES: Final = 4_000_000
 MAX_NODES: Final = 200_000
 MAX_DEPTH: Final = 50
 
+_UNREADABLE: Final = object()
+
 KeyPath = tuple[str, ...]
 
 
@@ -176,10 +178,14 @@ class _Reader:
     def _scalar(self, node: yaml.Node, path: KeyPath) -> Any:
         constructor = yaml.constructor.SafeConstructor()
         try:
-            return constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError, OverflowError):
+            value = constructor.construct_object(node)
+        except (yaml.YAMLError, ArithmeticError, AttributeError, LookupError, ValueError):
+            value = _UNREADABLE
+        # Dates and bytes, which a tag can ask for, are no setting's.
+        if value is not None and not isinstance(value, (str, int, float)):
             self.faults.append(f"{self.place}{_line(node)}: {_dotted(path)}the value cannot be read")
             return None
+        return value
 
 
 def _dotted(path: KeyPath) -> str:
