@@ -26,6 +26,16 @@ Prometheus names, and beside them the OpenTelemetry name and unit of the same me
 turn's own work. Gauges named `_max` look back over a trailing window (`detect.window_seconds`, 300 s) and are computed
 at the scrape, open turns included. Agent, tool and model names past a bound are folded to `__other__`. Gauges carry no
 OpenTelemetry unit."""
+SERVING = """\
+## Where they are
+
+`tw.start_metrics_server(port=9464)` serves them on a port of their own; `tw.metrics_wsgi_app()` and
+`tw.metrics_asgi_app()` are applications to mount in yours. They are also in prometheus-client's default registry, for
+an endpoint that you have. `tw.configure(metrics="otel")` gives them to OpenTelemetry's meter provider instead.
+
+Workers of one server (gunicorn, uvicorn) cannot all listen on one port. Set `PROMETHEUS_MULTIPROC_DIR` to an empty
+folder before the first one starts, and mount the application: whichever worker is asked answers for all. Counters and
+histograms are added up; of gauges named `_max` the largest is taken."""
 BEGIN, END = "<!-- alerts: made by make generate -->", "<!-- end of alerts -->"
 
 
@@ -46,6 +56,7 @@ def metrics_reference() -> str:
         "<!-- Made by docs/generate.py (make generate) from exporter/turnwatch/metrics/catalogue.py. -->",
         "# Metrics",
         INTRODUCTION,
+        SERVING,
     ]
     for prefix, title in (("agent_", "Of agents"), ("turnwatch_", "Of turnwatch itself")):
         parts.append(f"## {title}")

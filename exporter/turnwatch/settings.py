@@ -44,7 +44,7 @@ class Budgets(_Section):
     """Limits, past which a guard stops the agent. None: no limit.
 
     Attributes:
-        max_steps: Model calls.
+        max_steps: Model calls; in code it is `Limits(max_iterations=...)`.
         max_tool_calls: Tool calls.
         max_seconds: Seconds from the start.
         max_usd: Dollars, those of child turns included.
