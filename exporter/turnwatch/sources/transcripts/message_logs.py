@@ -128,7 +128,7 @@ class _Log:
             parts.messages,
             named=named,
             response_id=(response or {}).get("id"),
-            answered=response is not None,
+            answered=None if response is None else _is_response(response),
         )
         if over is not None:
             yield from over.end()

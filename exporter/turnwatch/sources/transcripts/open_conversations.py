@@ -45,8 +45,8 @@ class OpenConversations:
         beginnings = _beginnings(messages)
         for length in range(len(messages), 0, -1):
             known = self._by_key.get(f"messages {named} {beginnings[length - 1]}")
-            # The same request once more after an answer is another attempt at the same thing.
-            if known is None or (known.answered and length == len(messages)):
+            # The same request once more is a retry after a failure, else another run of the same thing.
+            if known is None or (length == len(messages) and known.answered is not False):
                 continue
             start = length
             # The answer to the earlier request was read from its response.
@@ -64,9 +64,23 @@ class OpenConversations:
         return self._take(known), messages[last_said + 1 :]
 
     def keep(
-        self, recording: Recording, messages: list[Any], *, named: str | None, response_id: object, answered: bool
+        self,
+        recording: Recording,
+        messages: list[Any],
+        *,
+        named: str | None,
+        response_id: object,
+        answered: bool | None,
     ) -> Recording | None:
-        """Remember a conversation as it stands after a request; returns one that is over to make room."""
+        """Remember a conversation as it stands after a request; returns one that is over to make room.
+
+        Args:
+            recording: The conversation.
+            messages: All messages of the request.
+            named: Its id, where the log gives one.
+            response_id: The id of the response, by which the next request may name it.
+            answered: Whether a response came; None where the log has no responses.
+        """
         keys = [f"name {named}"] if named is not None else []
         if response_id:
             keys.append(f"response {response_id}")
@@ -95,7 +109,7 @@ class OpenConversations:
 class _Conversation:
     __slots__ = ("answered", "keys", "recording")
 
-    def __init__(self, recording: Recording, keys: list[str], answered: bool) -> None:
+    def __init__(self, recording: Recording, keys: list[str], answered: bool | None) -> None:
         self.recording = recording
         self.keys = keys
         self.answered = answered
