@@ -24,5 +24,5 @@ class Complaints:
             "Spans of %s come without tool arguments, so repeated calls cannot be told in its turns. "
             "What puts arguments on its spans: %s.",
             dialect.name,
-            dialect.switch or "see its documentation on capturing content",
+            dialect.switch or "see its documentation on capturing content, and turnwatch's docs/frameworks",
         )
