@@ -134,6 +134,31 @@ def test_a_broken_configuration_does_not_break_the_agent(
         tw.configure()
 
 
+def test_a_broken_price_file_does_not_break_the_agent(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setenv("TURNWATCH_PRICES_FILE", "/missing/prices.yaml")
+    monkeypatch.setenv("TURNWATCH_DETECT__MAX_IDENTICAL_CALLS", "1")
+    with caplog.at_level(logging.WARNING, logger="turnwatch"):
+        loop()
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 2.0' in scrape()
+    assert "/missing/prices.yaml" in caplog.text
+    with pytest.raises(tw.SettingsError, match=r"prices\.yaml"):
+        tw.configure()
+
+
+def test_a_metric_of_the_same_name_in_the_application_does_not_break_the_agent(caplog: pytest.LogCaptureFixture):
+    theirs = prometheus_client.Counter("agent_duplicate_tool_calls", "The application's own.")
+    try:
+        with caplog.at_level(logging.WARNING, logger="turnwatch"):
+            loop()
+    finally:
+        prometheus_client.REGISTRY.unregister(theirs)
+    assert "agent_turns_total{" not in scrape()
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape(tw.metrics_registry())
+    assert "agent_duplicate_tool_calls" in caplog.text
+
+
 def test_an_unknown_view_is_refused():
     with pytest.raises(tw.TurnwatchError, match="prometheus"):
         tw.configure(metrics="statsd")  # type: ignore[arg-type]

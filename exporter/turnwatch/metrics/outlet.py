@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from turnwatch.core.default import default_watch, set_default_watch
 from turnwatch.core.meter import Exemplar, Meter
 from turnwatch.core.watch import Watch
-from turnwatch.errors import TurnwatchError
+from turnwatch.errors import SettingsError, TurnwatchError
 from turnwatch.metrics import otel
 from turnwatch.metrics.multiprocess import GaugeWriter, MultiprocessMeter, ReapingCollector, multiprocess_dir
 from turnwatch.metrics.prometheus import StoreCollector
@@ -139,25 +139,31 @@ def _install(
 
 
 def first_use() -> Watch:
-    """The watch of a process that never called configure. A broken configuration is logged, not raised."""
+    """The watch of a process that never called configure. What is wrong is logged, not raised: the agent goes on."""
     from turnwatch.settings_file import load_settings
 
-    fault = ""
+    global _outlet
+    faults: list[str] = []
     try:
         settings = load_settings()
     except Exception as error:
-        settings, fault = Settings(), str(error)
-    meter = Outlet() if _outlet is None else _outlet
-    _remember(meter)
-    watch = Watch(settings, meter.meter, exemplar=current_trace)
-    if fault:
-        watch.internal_error(f"the configuration, so defaults are used: {fault}")
+        settings = Settings()
+        faults.append(f"the configuration, so defaults are used: {error}")
+    if _outlet is None:
+        try:
+            _outlet = Outlet()
+        except ValueError as error:  # the application has a metric of the same name
+            _outlet = Outlet(registry=CollectorRegistry())
+            faults.append(f"the default registry, so the metrics are in turnwatch.metrics_registry() only: {error}")
+    try:
+        watch = Watch(settings, _outlet.meter, exemplar=current_trace)
+    except SettingsError as error:
+        settings = settings.model_copy(update={"prices_file": None})
+        watch = Watch(settings, _outlet.meter, exemplar=current_trace)
+        faults.append(f"the price file, so published prices are used: {error}")
+    if faults:
+        watch.internal_error("; ".join(faults))
     return watch
-
-
-def _remember(outlet: Outlet) -> None:
-    global _outlet
-    _outlet = outlet
 
 
 def current_trace() -> Exemplar | None:
