@@ -9,8 +9,8 @@ function(config)
     kind: 'trend',
     title: title,
     description: description,
-    unit: 'cps',
-    queries: { [if label == '' then title else '{{' + label + '}}']: q.rate(q.ofJob(counter), if label == '' then [] else [label]) },
+    unit: 'cpm',
+    queries: { [if label == '' then title else '{{' + label + '}}']: q.perMinute(q.ofJob(counter), if label == '' then [] else [label]) },
   };
   {
     uid: 'turnwatch-self',

@@ -15,7 +15,7 @@ function(config)
       {
         title: 'Now',
         panels: [
-          shared.number { title: 'Calls', description: 'Tool calls a second.', unit: 'cps', width: 6, queries: { Calls: q.rate(calls) } },
+          shared.number { title: 'Calls', description: 'Tool calls a minute.', unit: 'cpm', width: 6, queries: { Calls: q.perMinute(calls) } },
           shared.number {
             title: 'Errors',
             description: 'Share of tool calls that fail.',
@@ -46,18 +46,18 @@ function(config)
           {
             kind: 'trend',
             title: 'Calls by tool',
-            description: 'Tool calls a second.',
-            unit: 'cps',
+            description: 'Tool calls a minute.',
+            unit: 'cpm',
             stacked: true,
-            queries: { '{{tool}}': q.rate(calls, ['tool']) },
+            queries: { '{{tool}}': q.perMinute(calls, ['tool']) },
           },
           {
             kind: 'trend',
             title: 'Calls by outcome',
-            description: 'Tool calls a second: answered, failed, served from a cache, refused by a guard.',
-            unit: 'cps',
+            description: 'Tool calls a minute: answered, failed, served from a cache, refused by a guard.',
+            unit: 'cpm',
             stacked: true,
-            queries: { '{{outcome}}': q.rate(calls, ['outcome']) },
+            queries: { '{{outcome}}': q.perMinute(calls, ['outcome']) },
           },
           {
             kind: 'ranking',
@@ -115,7 +115,7 @@ function(config)
             unit: 'short',
             queries: { '{{agent}}': q.max(q.ofAgent('agent_turn_tool_calls_max'), ['agent']) },
           },
-          shared.repeatResults { queries: { '{{result}}': q.rate(q.ofTool('agent_repeat_results_total'), ['result']) } },
+          shared.repeatResults { queries: { '{{result}}': q.perMinute(q.ofTool('agent_repeat_results_total'), ['result']) } },
         ],
       },
     ],

@@ -41,7 +41,7 @@ local chooseDatasource = {
 };
 
 local width(spec) = std.get(spec, 'width', 8);
-local height(spec) = std.get(spec, 'height', 8);
+local height(spec) = std.get(spec, 'height', if spec.kind == 'rows' then 6 else 9);
 
 // Left to right, and down when a row of 24 columns is full.
 local placed(state, spec) =

@@ -1,13 +1,13 @@
 // A panel from one short object:
-//   { kind: 'trend', title, description, unit, queries: { legend: expr }, width: 8, height: 8, limits: {warning, critical} }
+//   { kind: 'trend', title, description, unit, queries: { legend: expr }, width: 8, height: 9, limits: {warning, critical} }
 local palette = import 'palette.libsonnet';
 
 local datasource = { type: 'prometheus', uid: '${datasource}' };
 
-local thresholds(limits) = {
+local thresholds(limits, below=palette.good) = {
   mode: 'absolute',
   steps:
-    [{ color: palette.good, value: null }]
+    [{ color: below, value: null }]
     + [{ color: palette[name], value: limits[name] } for name in ['warning', 'critical'] if std.objectHas(limits, name)],
 };
 
@@ -22,7 +22,15 @@ local colours(spec) = [
   for value in std.objectFields(palette.ofLabel[label])
 ];
 
-local legend(calcs) = { displayMode: 'table', placement: 'bottom', showLegend: true, calcs: calcs };
+// Three lines of a legend are seen without scrolling: the largest ones.
+local legend = {
+  displayMode: 'table',
+  placement: 'bottom',
+  showLegend: true,
+  calcs: ['lastNotNull', 'max'],
+  sortBy: 'Max',
+  sortDesc: true,
+};
 local lastValue = { calcs: ['lastNotNull'], fields: '', values: false };
 
 // What each kind adds to a panel.
@@ -59,7 +67,7 @@ local kinds = {
       },
       overrides: colours(spec),
     },
-    options: { legend: legend(['lastNotNull', 'max']), tooltip: { mode: 'multi', sort: 'desc' } },
+    options: { legend: legend, tooltip: { mode: 'multi', sort: 'desc' } },
   },
 
   // Distribution over time, from a histogram's buckets.
@@ -113,6 +121,7 @@ local kinds = {
       reduceOptions: lastValue,
       showUnfilled: true,
       sizing: 'auto',
+      text: { titleSize: 12, valueSize: 14 },
       valueMode: 'color',
     },
   },
@@ -128,9 +137,9 @@ local kinds = {
       overrides: [
         {
           matcher: { id: 'byName', options: column },
-          properties: [{ id: 'unit', value: spec.columns[column].unit }] + (
+          properties: [{ id: 'unit', value: spec.columns[column].unit }, { id: 'noValue', value: '–' }] + (
             if std.objectHas(spec.columns[column], 'limits') then [
-              { id: 'thresholds', value: thresholds(spec.columns[column].limits) },
+              { id: 'thresholds', value: thresholds(spec.columns[column].limits, below='transparent') },
               { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
             ] else []
           ) + std.get(spec.columns[column], 'properties', [])

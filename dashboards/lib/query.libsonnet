@@ -10,6 +10,8 @@
   ofModelAlone(name, matchers=[]): filtered(name, ['model'], matchers),
 
   rate(series, by=[]): self.sum('rate(' + series + '[$__rate_interval])', by),
+  // An agent makes few calls: what it does is counted by the minute.
+  perMinute(series, by=[]): self.rate(series, by) + ' * 60',
   perHour(series, by=[]): self.rate(series, by) + ' * 3600',
   // How much a counter grew over the time shown.
   grown(series, by=[]): self.sum('increase(' + series + '[$__range])', by),

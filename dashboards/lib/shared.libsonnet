@@ -68,17 +68,17 @@ function(config) {
     kind: 'trend',
     title: 'Results of repeated calls',
     description: 'Whether a repeated call got the same result as the time before.',
-    unit: 'cps',
+    unit: 'cpm',
     stacked: true,
-    queries: { '{{result}}': q.rate(q.ofAgent('agent_repeat_results_total'), ['result']) },
+    queries: { '{{result}}': q.perMinute(q.ofAgent('agent_repeat_results_total'), ['result']) },
   },
   turnsEnded: {
     kind: 'trend',
     title: 'Turns ended',
-    description: 'Turns a second by why they ended.',
-    unit: 'ops',
+    description: 'Turns a minute by why they ended.',
+    unit: 'opm',
     stacked: true,
-    queries: { '{{stop_reason}}': q.rate(q.ofAgent('agent_turns_total'), ['stop_reason']) },
+    queries: { '{{stop_reason}}': q.perMinute(q.ofAgent('agent_turns_total'), ['stop_reason']) },
   },
   // The largest of a gauge by agent, against its alert's thresholds.
   largest(title, what, unit, gauge, threshold): {
