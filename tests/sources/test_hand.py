@@ -124,6 +124,17 @@ def test_model_calls_count_iterations_tokens_and_dollars(watch: Watch):
         assert turn.spend_usd == pytest.approx((900 * 3 + 100 * 0.3 + 50 * 15 + 1_000 * 3 + 50 * 15) / 1e6)
 
 
+def test_the_same_text_again_and_again_is_a_monologue(watch: Watch):
+    reply = {"choices": [{"message": {"content": "I will look into it now."}}], "usage": {"prompt_tokens": 9}}
+    with tw.turn(agent="bot", watch=watch) as turn:
+        for _ in range(12):
+            with turn.model_call("gpt-4o") as call:
+                call.usage(reply)
+    assert turn.verdict is not None
+    assert (turn.verdict.kind, turn.verdict.severity) == ("monologue", "stuck")
+    assert "look into" not in turn.explain()
+
+
 def test_a_failed_model_call_is_an_iteration_and_passes_its_error(watch: Watch):
     with tw.turn(agent="bot", watch=watch) as turn:
         with pytest.raises(TimeoutError), turn.model_call("gpt-4o"):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from turnwatch.core.events import ModelCall, Outcome, ToolCall, Usage
 from turnwatch.core.evidence import Evidence, evidence_of
+from turnwatch.core.reply_text import reply_text
 from turnwatch.core.usage import read_model, read_usage, token_count
 from turnwatch.core.watch import Watch
 
@@ -28,7 +29,7 @@ class ModelCallInProgress:
         reasoning_tokens: int = 0,
         spend_usd: float | None = None,
     ) -> None:
-        """Say what the call used.
+        """Say what the call used. A reply of mere text, given again and again, is judged as a monologue.
 
         Args:
             reply: The provider's reply or its usage part: OpenAI, Anthropic and Gemini objects and dicts.
@@ -50,6 +51,9 @@ class ModelCallInProgress:
             elif reply is not None:
                 call.usage = read_usage(reply) or call.usage
                 call.model = call.model or read_model(reply) or ""
+                text = reply_text(reply)
+                if text is not None:
+                    call.text = Evidence.of(text)
             if spend_usd is not None:
                 call.spend_usd = float(spend_usd)
         except Exception:
