@@ -29,6 +29,8 @@ def test_the_65th_tool_call_under_a_cap_of_64_is_refused_and_counted_as_denied(w
 def test_limits_of_another_type_are_refused_when_the_turn_is_opened(watch, name: str):
     with pytest.raises(TypeError, match=f"{name} wants a turnwatch.Limits, .* not dict"):
         tw.turn("a", "c", watch=watch, **{name: {"max_usd": 1.0}}).__enter__()
+    with pytest.raises(TypeError, match=f"{name} wants a turnwatch.Limits, .* not dict"):
+        tw.ToolGateway({}, watch=watch, **{name: {"max_usd": 1.0}})
     assert watch.value("turnwatch_internal_errors_total") == 0
 
 

@@ -30,12 +30,7 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     fail_closed = guarding.get("fail_closed", settings.fail_closed)
     limits = guarding.get("limits")
     conversation = guarding.get("conversation_limits")
-    # A limit that is none must not look like one: said when the turn is opened, before anything is spent.
-    for name, given in (("limits", limits), ("conversation_limits", conversation)):
-        if given is not None and not isinstance(given, Limits):
-            raise TypeError(
-                f"{name} wants a turnwatch.Limits, such as Limits(max_usd=1.00), not {type(given).__name__}"
-            )
+    check_limits(guarding)
     try:
         if conversation is None and state.conversation is not None and not state.conversation.account.limits:
             conversation = limits_of(settings.conversation_budgets)
@@ -61,6 +56,20 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
                 "turnwatch could not make the turn's guard, and fail_closed is set", stop_reason="error"
             ) from None
         return None
+
+
+def check_limits(guarding: Guarding) -> None:
+    """Refuse limits that are none: they would not look like it, and nothing would hold the turn back.
+
+    Raises:
+        TypeError: ``limits`` or ``conversation_limits`` is something else than Limits.
+    """
+    for name in ("limits", "conversation_limits"):
+        given = guarding.get(name)
+        if given is not None and not isinstance(given, Limits):
+            raise TypeError(
+                f"{name} wants a turnwatch.Limits, such as Limits(max_usd=1.00), not {type(given).__name__}"
+            )
 
 
 def limits_of(budgets: Budgets) -> Limits:
