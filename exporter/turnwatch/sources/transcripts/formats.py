@@ -8,7 +8,7 @@ from itertools import islice
 from typing import IO, Any, Final
 
 from turnwatch.sources.trajectories import BrokenLine, RecordedTurn
-from turnwatch.sources.transcripts import claude_code, message_logs
+from turnwatch.sources.transcripts import claude_code, codex, langfuse, langsmith, message_logs, swe_agent
 from turnwatch.sources.transcripts.records import read_records
 
 # Transcripts begin with records that say nothing: a title, a snapshot, a line that was cut.
@@ -33,6 +33,10 @@ class TranscriptFormat:
 # The first that claims a record reads the file: lists of messages are the least particular.
 FORMATS: Final = (
     TranscriptFormat("claude-code", claude_code.claims, claude_code.read),
+    TranscriptFormat("codex", codex.claims, codex.read),
+    TranscriptFormat("swe-agent", swe_agent.claims, swe_agent.read),
+    TranscriptFormat("langsmith", langsmith.claims, langsmith.read),
+    TranscriptFormat("langfuse", langfuse.claims, langfuse.read),
     TranscriptFormat("messages", message_logs.claims, message_logs.read),
 )
 

@@ -34,6 +34,7 @@ class Recording:
         self._asked_on_line = 0
         self._open: RecordedTurn | None = None
         self._reply: _Reply | None = None
+        self._last: _Reply | None = None
         self._replies: dict[str, _Reply] = {}
         self._calls: dict[str, ToolCall] = {}
         self._rounds = 0
@@ -84,7 +85,7 @@ class Recording:
         turn = self._turn(line)
         known = self._replies.get(reply_id) if reply_id else None
         if known is not None:
-            self._reply = known
+            self._reply = self._last = known
             known.event.usage = _larger(known.event.usage, usage)
             return
         self.close_reply()
@@ -98,7 +99,7 @@ class Recording:
             ended=at,
         )
         self._rounds += 1
-        self._reply = _Reply(event, self._rounds)
+        self._reply = self._last = _Reply(event, self._rounds)
         if reply_id:
             self._replies[reply_id] = self._reply
         turn.events.append(event)
@@ -112,6 +113,11 @@ class Recording:
                 event.usage = event.usage or usage
                 event.spend_usd = spend_usd if event.spend_usd is None else event.spend_usd
                 return
+
+    def name_model(self, model: str, provider: str = "") -> None:
+        """Which model gave the open reply, where something other than the reply says it."""
+        if self._reply is not None and not self._reply.event.model:
+            self._reply.event.model, self._reply.event.provider = model, provider
 
     def close_reply(self) -> None:
         """What the agent says next is a new reply."""
@@ -167,6 +173,14 @@ class Recording:
         call.outcome = "error" if failed else "ok"
         call.ended = at if at is not None else call.ended
 
+    def known_result(self, result: Evidence | None, *, failed: bool, at: float | None) -> None:
+        """What the call that was recorded last returned, where the file has both in one place."""
+        event = self._open.events[-1] if self._open is not None else None
+        if isinstance(event, ToolCall):
+            event.result = result
+            event.outcome = "error" if failed else "ok"
+            event.ended = at if at is not None else event.ended
+
     def end(self, stop_reason: str | None = None) -> Iterator[RecordedTurn]:
         """The open turn is over, if there is one.
 
@@ -174,7 +188,7 @@ class Recording:
             stop_reason: One of ``turnwatch.core.events.STOP_REASONS``; by default what the last reply tells:
                 "final_answer" when it asked for no tool, "unknown" when the turn ends in the middle.
         """
-        turn, reply = self._open, self._reply
+        turn, reply = self._open, self._last
         if turn is None:
             return
         self.close_reply()
@@ -194,7 +208,7 @@ class Recording:
         if self._open is None:
             self._turns += 1
             self._rounds = 0
-            self._reply = None
+            self._reply = self._last = None
             turn_id = f"{self._prefix}/{self._turns}"
             self._open = RecordedTurn(self.conversation_id, turn_id, self.agent, line=self._asked_on_line or line)
             self._asked_on_line = 0
