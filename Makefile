@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 # Frameworks that do not install together: one virtual environment for each set.
 FRAMEWORKS := $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
 
-.PHONY: help demo test test-frameworks lint format generate picture bench servers clean
+.PHONY: help demo test test-frameworks lint format generate picture preview bench servers clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,14 @@ generate: $(INSTALLED) ## Make rules, dashboards and reference pages again from 
 
 picture: $(INSTALLED) servers ## Record the demo's output for the README
 	$(BIN)/turnwatch demo --svg docs/demo.svg
+
+preview: $(INSTALLED) servers ## Draw the dashboards with Grafana's own panel components, into build/preview
+	@if command -v npm >/dev/null; then \
+	command -v chromium >/dev/null || .ci/debian-install chromium; \
+	mkdir -p .venvs/preview && cp dashboards/preview/package.json .venvs/preview/; \
+	npm install --prefix .venvs/preview --no-package-lock --no-audit --no-fund --silent; \
+	$(BIN)/python dashboards/preview/draw.py .venvs/preview build/preview; \
+	else echo "SKIPPED: npm is not here, so NO dashboard was drawn. Install Node.js and npm, then run make preview again." >&2; fi
 
 bench: $(INSTALLED) ## Measure what watching costs
 	@for benchmark in bench/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done

@@ -22,27 +22,53 @@ VALUES = {
 }
 TARGET = {"job": "bots", "instance": "10.0.0.1:9464"}
 LOOP = {"alertname": "AgentLoopDetected", "severity": "critical", "agent": "coder", "tool": "fetch"}
-OTHERS = {
-    "up": ({}, "0"),
-    "ALERTS": ({**LOOP, "alertstate": "firing"}, "1"),
-    "ALERTS_FOR_STATE": (LOOP, "1700000000"),
-}
+NEEDS_DAYS = {"Against a week ago"}
+"""Panels that an hour of data leaves empty."""
+STEPS = range(HOUR // STEP_SECONDS + 1)
 
 
-def write_blocks(folder: Path, start: int) -> None:
+class Plain:
+    """What happens in the hour: everything, evenly. Another story has the same attributes."""
+
+    values = VALUES
+
+    def others(self, _start):
+        """Series that are no metric of the catalogue: name, labels, a value for each step (None: no sample)."""
+        yield "up", {}, [0 for _ in STEPS]
+        yield "ALERTS", {**LOOP, "alertstate": "firing"}, [1 for _ in STEPS]
+        yield "ALERTS_FOR_STATE", LOOP, [1700000000 for _ in STEPS]
+
+    def series(self, metric, _labels):
+        """A value for each step: a counter's total, a gauge's value, a histogram's count. Empty: no such series."""
+        if metric.type == "gauge":
+            return [1 + index % 7 for index in STEPS]
+        return [index / 2 if metric.type == "counter" else index for index in STEPS]
+
+    def share(self, metric, position):
+        """The share of a histogram's values up to the bucket at ``position``."""
+        return min(1.0, (position + 1) / len(metric.buckets))
+
+
+def write_blocks(folder: Path, start: int, story=None) -> None:
     """Write the hour that begins at ``start`` as blocks that Prometheus reads."""
+    story = story or Plain()
     text = folder / "samples.om"
     with text.open("w", encoding="utf-8") as file:
-        for name, (labels, value) in OTHERS.items():
-            file.write(f"# TYPE {name} gauge\n")
-            for at in range(start, start + HOUR + 1, STEP_SECONDS):
-                file.write(f"{name}{_braces({**TARGET, **labels})} {value} {at}\n")
+        typed = None
+        for name, labels, values in story.others(start):
+            if name != typed:
+                file.write(f"# TYPE {name} gauge\n")
+            typed = name
+            for index, value in enumerate(values):
+                if value is not None:
+                    file.write(f"{name}{_braces({**TARGET, **labels})} {value} {start + index * STEP_SECONDS}\n")
         for metric in CATALOGUE:
             file.write(f"# TYPE {metric.name.removesuffix('_total')} {metric.type}\n")
-            for values in product(*(VALUES.get(label, ("x",)) for label in metric.labels)):
-                labels = {**TARGET, **dict(zip(metric.labels, values, strict=True))}
-                for index, at in enumerate(range(start, start + HOUR + 1, STEP_SECONDS)):
-                    file.writelines(_samples(metric, labels, index, at))
+            for chosen in product(*(story.values.get(label, ("x",)) for label in metric.labels)):
+                labels = dict(zip(metric.labels, chosen, strict=True))
+                for index, value in enumerate(story.series(metric, labels)):
+                    at = start + index * STEP_SECONDS
+                    file.writelines(_samples(story, metric, {**TARGET, **labels}, value, at))
         file.write("# EOF\n")
     subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder)],
@@ -52,18 +78,16 @@ def write_blocks(folder: Path, start: int) -> None:
     )
 
 
-def _samples(metric, labels, index, at):
+def _samples(story, metric, labels, value, at):
     braces = _braces(labels)
-    if metric.type == "counter":
-        yield f"{metric.name}{braces} {index / 2} {at}\n"
-    elif metric.type == "gauge":
-        yield f"{metric.name}{braces} {1 + index % 7} {at}\n"
-    else:
-        for position, bound in enumerate((*metric.buckets, "+Inf")):
-            share = min(1.0, (position + 1) / len(metric.buckets))
-            yield f"{metric.name}_bucket{_braces({**labels, 'le': str(bound)})} {index * share} {at}\n"
-        yield f"{metric.name}_sum{braces} {index * 3} {at}\n"
-        yield f"{metric.name}_count{braces} {index} {at}\n"
+    if metric.type != "histogram":
+        yield f"{metric.name}{braces} {value} {at}\n"
+        return
+    for position, bound in enumerate((*metric.buckets, "+Inf")):
+        share = story.share(metric, position)
+        yield f"{metric.name}_bucket{_braces({**labels, 'le': str(bound)})} {value * share} {at}\n"
+    yield f"{metric.name}_sum{braces} {value * 3} {at}\n"
+    yield f"{metric.name}_count{braces} {value} {at}\n"
 
 
 def _braces(labels):

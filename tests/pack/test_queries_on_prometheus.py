@@ -7,7 +7,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote
 
 import pytest
-from hour_of_data import HOUR, write_blocks
+from hour_of_data import HOUR, NEEDS_DAYS, write_blocks
 
 from turnwatch.demo.loopback import get_json
 from turnwatch.demo.process import running
@@ -18,8 +18,6 @@ from turnwatch.pack.home import pack_home
 DASHBOARDS = [json.loads(path.read_text("utf-8")) for path in sorted((pack_home() / "dashboards").glob("*.json"))]
 PANELS = [(dashboard["uid"], panel) for dashboard in DASHBOARDS for panel in panels_of(dashboard)]
 ONE_VALUE = {"job": "bots", "agent": "coder", "tool": "fetch", "model": "own-7b"}
-NEEDS_DAYS = {"Against a week ago"}
-"""Panels that an hour of data leaves empty."""
 
 
 @pytest.fixture(scope="module")
