@@ -88,3 +88,29 @@ def test_a_fault_is_named_by_key_file_and_line(tmp_path, line, text, key):
     with pytest.raises(SettingsError, match=key) as error:
         config_of(path)
     assert f"{path}, line {line}:" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("alerts", "fault"),
+    [
+        ("{aggregationLabels: [3, 'bad-label']}", "alerts.aggregationLabels: wants names of labels"),
+        ("{selector: foo}", "alerts.selector: wants label matchers"),
+        ("{thresholds: {iterations: {warning: 5, critical: 2}}}", "alerts.thresholds.iterations.critical: is below"),
+        ("{thresholds: {turnSpendUsd: -1}}", "alerts.thresholds.turnSpendUsd: wants a mapping or a number from 0"),
+        ("{thresholds: {turnSpendUsd: .inf}}", "alerts.thresholds.turnSpendUsd: wants a mapping or a number from 0"),
+    ],
+)
+def test_a_value_that_would_make_bad_rules_is_refused_with_its_key(tmp_path, alerts, fault):
+    path = tmp_path / "turnwatch.yaml"
+    path.write_text(f"alerts: {alerts}\n", encoding="utf-8")
+    with pytest.raises(SettingsError) as refused:
+        config_of(path)
+    assert fault in str(refused.value)
+    assert str(path) in str(refused.value)
+
+
+@pytest.mark.parametrize("selector", ["", 'job="agents"', 'job=~"a.+", cluster!="x"'])
+def test_selectors_that_prometheus_takes_are_taken(tmp_path, selector):
+    path = tmp_path / "turnwatch.yaml"
+    path.write_text(f"alerts:\n  selector: '{selector}'\n", encoding="utf-8")
+    assert config_of(path) == {"selector": selector}

@@ -5,18 +5,24 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from turnwatch.errors import SettingsError
 from turnwatch.settings import Detect, Settings
 
+_LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _DURATION: Final = (re.compile(r"[1-9][0-9]*[smhdw]"), "a number and a unit, such as 90s or 5m")
 _FORMS: Final = {
     "window": _DURATION,
     "keepFiringFor": _DURATION,
     "unknownResultSeverity": (re.compile("critical|warning|info"), "critical, warning or info"),
+    "selector": (
+        re.compile(rf'({_LABEL}\s*(=|!=|=~|!~)\s*"([^"\\]|\\.)*"(\s*,\s*|$))*'),
+        'label matchers, such as job="agents", cluster=~"eu-.+"',
+    ),
 }
 """Text that must have a form, and the form in words."""
+_A_LABEL: Final = re.compile(_LABEL)
 
 
 class ConfigKeyError(SettingsError):
@@ -112,6 +118,11 @@ def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> 
             raise ConfigKeyError(here, f"wants {_kind(known[key])}")
         elif key in _FORMS and not _FORMS[key][0].fullmatch(str(entry)):
             raise ConfigKeyError(here, f"wants {_FORMS[key][1]}")
+        elif isinstance(entry, list) and not all(isinstance(name, str) and _A_LABEL.fullmatch(name) for name in entry):
+            raise ConfigKeyError(here, "wants names of labels: letters, digits and _")
+    warning, critical = entries.get("warning"), entries.get("critical")
+    if _is_number(warning) and _is_number(critical) and critical < warning:
+        raise ConfigKeyError((*path, "critical"), "is below its warning")
     return dict(entries)
 
 
@@ -122,7 +133,7 @@ def _object(value: object, path: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _is_same_kind(value: object, known: object) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    is_number = _is_number(value)
     if isinstance(known, bool):
         return isinstance(value, bool)
     if isinstance(known, (int, float)):
@@ -133,9 +144,13 @@ def _is_same_kind(value: object, known: object) -> bool:
     return isinstance(value, type(known))
 
 
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
 def _kind(known: object) -> str:
-    names = {bool: "true or false", int: "a number", float: "a number", str: "text", list: "a list"}
-    return names.get(type(known), "a mapping or a number")
+    names = {bool: "true or false", int: "a number from 0", float: "a number from 0", str: "text", list: "a list"}
+    return names.get(type(known), "a mapping or a number from 0")
 
 
 def _without_none(**entries: object) -> dict[str, Any]:
