@@ -156,3 +156,14 @@ def test_lines_that_only_a_patient_parser_reads_are_read(tmp_path: Path):
     assert errors == ""
     assert [row["duplicates"] for row in rows] == [2, 0]
     assert rows[0]["loops"][-1]["severity"] == "stuck"
+
+
+def test_names_in_files_are_shown_as_they_are(tmp_path: Path):
+    call = {"tool": "[/b]\x1b[2Jsearch", "args": {"q": 1}, "result": "[]"}
+    record = {"trajectory_id": "a", "framework": "[/i]", "agent": "[/i]bot", "calls": [call] * 8}
+    file = tmp_path / "[red].jsonl"
+    file.write_text(json.dumps(record) + "\n")
+    shown = scan(file)[1]
+    assert "[red].jsonl:1" in shown.replace("\n", "")
+    assert "[/b]" in shown
+    assert "\x1b" not in shown

@@ -9,6 +9,7 @@ import orjson
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from turnwatch.core.turn import TurnState
 from turnwatch.settings_file import load_settings
@@ -91,7 +92,7 @@ def scan_command(
     with errors.status("reading") as status:
 
         def progress(file: Path) -> None:
-            status.update(f"reading {file.name}")
+            status.update(_plain(f"reading {file.name}"))
 
         for item in scan(paths, settings, progress, format=file_format):
             if isinstance(item, Unread):
@@ -109,6 +110,11 @@ def scan_command(
         typer.echo("turnwatch: no turn of an agent was found", err=True)
     if fail_on_loop and totals.stuck:
         raise typer.Exit(LOOP_FOUND)
+
+
+def _plain(text: str) -> Text:
+    """A text from outside, in which neither rich's markup nor a terminal's control characters do anything."""
+    return Text("".join(char if char.isprintable() else "�" for char in text))
 
 
 def _many(number: int, thing: str) -> str:
@@ -155,10 +161,10 @@ class _Totals:
                 loop = max(row["loops"], key=lambda each: each["severity"] == "stuck", default=None)
                 where = Path(row["source"]).name + ("" if row["line"] is None else f":{row['line']}")
                 table.add_row(
-                    where,
-                    row["agent"],
+                    _plain(where),
+                    _plain(row["agent"]),
                     f"{loop['kind']} ({loop['severity']})" if loop else f"{row['duplicates']} duplicates",
-                    f"{loop['tool']} from call {loop['first_call']}" if loop else "",
+                    _plain(f"{loop['tool']} from call {loop['first_call']}" if loop else ""),
                     str(row["tool_calls"]),
                     str(row["wasted_tool_calls"]),
                 )
@@ -167,6 +173,8 @@ class _Totals:
             f"{_many(self.turns, 'turn')}, {_many(self.calls, 'tool call')}, {self.repeats} of them repeats; "
             f"{_many(self.stuck, 'turn')} stuck."
         )
+        if self.spend_usd:
+            console.print(f"Model calls with a known price: ${self.spend_usd:.2f}.")
         if self.wasted_calls:
             dollars = f" and ${self.wasted_usd:.2f}" if self.wasted_usd else ""
             console.print(f"After the first stuck verdict: {_many(self.wasted_calls, 'tool call')}{dollars} wasted.")
