@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextvars import Context
 
 import turnwatch as tw
+from turnwatch.core.current_call import current_call, running
+from turnwatch.core.events import ModelCall
 from turnwatch.core.watch import Watch
 
 
@@ -43,3 +45,17 @@ def test_an_evicted_turn_is_current_again_after_the_turn_inside_it():
         with tw.turn("inside", watch=watch):
             evicted.state.end("evicted")
         assert tw.current_turn() is evicted
+
+
+def test_a_call_left_in_another_context_takes_nothing_from_the_call_that_is_current_there():
+    def streaming() -> Iterator[None]:
+        with running(ModelCall("abandoned")):
+            yield
+
+    abandoned = streaming()
+    Context().run(next, abandoned)
+    here = ModelCall("here")
+    with running(here):
+        abandoned.close()
+        assert current_call() is here
+    assert current_call() is None

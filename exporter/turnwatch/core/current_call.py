@@ -31,4 +31,5 @@ def running(call: ModelCall | ToolCall) -> Iterator[None]:
         try:
             _current.reset(token)
         except ValueError:  # left in another context than it was entered in, as generators can
-            _current.set(None)
+            if _current.get() is call:
+                _current.set(None)
