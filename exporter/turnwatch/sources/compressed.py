@@ -14,8 +14,14 @@ from turnwatch.errors import MissingExtraError
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\x00"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-# What reading raises, beside OSError, where a file is cut off or damaged or its package is missing.
-BROKEN: Final = (EOFError, zlib.error, lzma.LZMAError, MissingExtraError)
+
+
+class DamagedFileError(OSError):
+    """A zstd file is damaged."""
+
+
+BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, DamagedFileError, MissingExtraError)
+"""What reading raises where a compressed file is cut off or damaged, or the package for it is missing."""
 
 # A chunk of what is well compressed becomes thousands of times as much.
 _CHUNK_BYTES: Final = 1 << 14
@@ -36,7 +42,11 @@ def open_file(path: Path) -> IO[bytes]:
     if magic.startswith(_XZ):
         return lzma.open(path, "rb")
     if magic.startswith(_ZSTD):
-        return io.BufferedReader(_Zstd(path), _CHUNK_BYTES)
+        try:
+            import zstandard
+        except ImportError:
+            raise MissingExtraError("reading zstd files", "zstd") from None
+        return io.BufferedReader(_Zstd(path, zstandard), _CHUNK_BYTES)
     return path.open("rb")
 
 
@@ -54,11 +64,7 @@ def read_at_most(path: Path, limit: int) -> bytes | None:
 class _Zstd(io.RawIOBase):
     """The frames of a zstd file, one after the other. The package's own reader takes a cut-off file for a whole one."""
 
-    def __init__(self, path: Path) -> None:
-        try:
-            import zstandard
-        except ImportError:
-            raise MissingExtraError("reading zstd files", "zstd") from None
+    def __init__(self, path: Path, zstandard: Any) -> None:
         self._damaged: type[Exception] = zstandard.ZstdError
         self._new_frame: Any = zstandard.ZstdDecompressor().decompressobj
         self._frame: Any = None
@@ -92,7 +98,7 @@ class _Zstd(io.RawIOBase):
             try:
                 self._rest = self._frame.decompress(raw)
             except self._damaged as error:
-                raise OSError("damaged zstd file") from error
+                raise DamagedFileError("damaged zstd file") from error
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]

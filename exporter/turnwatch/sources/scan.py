@@ -11,9 +11,9 @@ from typing import IO
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
-from turnwatch.sources.compressed import open_file
+from turnwatch.sources.compressed import BROKEN, open_file
 from turnwatch.sources.replay import replay
-from turnwatch.sources.spans.files import BROKEN, Problem, format_of, iter_turns
+from turnwatch.sources.spans.files import Problem, format_of, iter_turns
 from turnwatch.sources.trajectories import (
     BrokenLine,
     RecordedTurn,

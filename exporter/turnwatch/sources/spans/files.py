@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gzip
 import heapq
 import json
-import lzma
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -17,7 +15,7 @@ import orjson
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
-from turnwatch.sources.compressed import open_file
+from turnwatch.sources.compressed import BROKEN, open_file, read_at_most
 from turnwatch.sources.spans import otlp, sdk_json
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
@@ -30,6 +28,7 @@ _HEAD_BYTES: Final = 65_536
 _MAX_DOCUMENT_BYTES: Final = 1 << 30
 # Files are in no particular order; within this many spans they are put in the order in which they ended.
 _SORTED_SPANS: Final = 20_000
+_BATCH_SPANS: Final = 1_000
 # In files late children are not late by a clock, but by their place in the file.
 _GRACE_SECONDS: Final = 300.0
 _FOREVER: Final = float("inf")
@@ -66,9 +65,6 @@ class FileTurn:
     path: Path
     turn: TurnState
 
-
-BROKEN: Final = (EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error)
-"""What reading a damaged compressed file raises."""
 
 OnProblem = Callable[[Problem], None]
 
@@ -199,13 +195,6 @@ def _read_document(path: Path, on_problem: OnProblem) -> Iterator[SpanData]:
         yield from _spans_in(value, path, line, on_problem)
 
 
-def read_at_most(path: Path, size: int) -> bytes | None:
-    """What a file holds, decompressed, or None when that is more than this many bytes."""
-    with open_file(path) as file:
-        content = file.read(size + 1)
-    return content if len(content) <= size else None
-
-
 def _body(raw: bytes) -> list[SpanData]:
     try:
         from google.protobuf.message import DecodeError
@@ -315,9 +304,11 @@ def iter_turns(paths: Iterable[Path], watch: Watch | None = None, on_problem: On
         else:
             of_spans.append(path)
     newest = 0.0
-    for span in _in_end_order(_spans_of(of_spans, files, on_problem)):
-        newest = max(newest, span.end_ns * 1e-9)
-        assembler.feed((span,), newest)
+    in_order = _in_end_order(_spans_of(of_spans, files, on_problem))
+    # In batches, so that a turn begins when its agent's span is known, if that is near.
+    while batch := list(islice(in_order, _BATCH_SPANS)):
+        newest = max(newest, batch[-1].end_ns * 1e-9)
+        assembler.feed(batch, newest)
         if ended:
             yield from _found(ended, files)
             ended.clear()
