@@ -64,6 +64,26 @@ def test_a_registry_of_ones_own():
     assert tw.metrics_registry() is registry
 
 
+def test_another_view_keeps_the_settings_in_force():
+    tw.configure(tw.Settings(on_loop="stop"))
+    outlet.show_through("otel")
+    loop()
+    assert tw.default_watch().settings.on_loop == "stop"
+    assert "agent_turns_total{" not in scrape()
+    outlet.show_through("prometheus")
+    loop()
+    assert tw.default_watch().settings.on_loop == "stop"
+    assert 'agent_turns_total{agent="unknown",stop_reason="final_answer"} 1.0' in scrape()
+
+
+def test_a_view_that_is_shown_already_keeps_its_registry():
+    registry = CollectorRegistry()
+    tw.configure(registry=registry)
+    outlet.show_through("prometheus")
+    loop()
+    assert "agent_turns_total{" in scrape(registry)
+
+
 def test_another_registry_takes_the_metrics_off_the_first():
     first, second = CollectorRegistry(), CollectorRegistry()
     tw.configure(registry=first)

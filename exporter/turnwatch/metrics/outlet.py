@@ -111,6 +111,20 @@ def configure(
     return _install(load_settings(settings), metrics, registry, meter_provider)
 
 
+def show_through(view: View) -> None:
+    """Show this process's metrics through this view; the settings in force stay.
+
+    Raises:
+        SettingsError: nothing was configured before, and a setting is unknown or has the wrong type.
+        MissingExtraError: "otel" without OpenTelemetry.
+    """
+    if _outlet is not None:
+        if _outlet.view != view:
+            _install(default_watch().settings, view)
+    elif view != "prometheus":  # which is what the first use brings
+        configure(metrics=view)
+
+
 def _install(
     settings: Settings,
     view: View = "prometheus",

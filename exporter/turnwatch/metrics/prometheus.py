@@ -46,7 +46,7 @@ class StoreCollector:
         return [_family(metric) for metric in CATALOGUE]
 
     def collect(self) -> Iterable[Family]:
-        """One consistent reading of everything."""
+        """A reading of everything: the gauges at one moment, then the counters and histograms at one."""
         watch = self._watch()
         gauges = gauge_rows(watch)
         with watch.lock:

@@ -72,8 +72,7 @@ class Store:
         self.counters: dict[str, dict[Labels, CounterCell]] = {}
         self.histograms: dict[str, dict[Labels, HistogramCell]] = {}
         self.observers: list[Observer] = []
-        for name in ("turnwatch_internal_errors_total",):
-            self.counter(name)
+        self.counter("turnwatch_internal_errors_total")
 
     def counter(self, name: str, *labels: str) -> CounterCell:
         """The counter series of these label values, born at 0."""

@@ -44,12 +44,12 @@ def instrument(
         from opentelemetry.sdk.trace import TracerProvider as SdkProvider
     except ImportError as error:
         raise MissingExtraError("instrument()", "otel") from error
-    from turnwatch.metrics.outlet import configure, start_metrics_server
+    from turnwatch.metrics.outlet import show_through, start_metrics_server
     from turnwatch.sources.spans.processor import TurnSpanProcessor
 
     provider: Any = tracer_provider if tracer_provider is not None else _global_provider(SdkProvider)
-    if metrics is not None and metrics != "prometheus":
-        configure(metrics=metrics)
+    if metrics is not None:
+        show_through(metrics)
     processor: TurnSpanProcessor | None = getattr(provider, "_turnwatch_processor", None)
     if processor is None:
         processor = TurnSpanProcessor()
