@@ -139,6 +139,20 @@ def test_every_listed_variable_is_known():
     assert not [fault for fault in faults_of(env=variables) if "is not a setting" in fault]
 
 
+def test_what_kubernetes_sets_beside_a_service_called_turnwatch_is_no_setting():
+    env = {
+        "TURNWATCH_SERVICE_HOST": "10.96.0.12",
+        "TURNWATCH_SERVICE_PORT": "4318",
+        "TURNWATCH_SERVICE_PORT_OTLP_HTTP": "4318",
+        "TURNWATCH_PORT": "tcp://10.96.0.12:4318",
+        "TURNWATCH_PORT_4318_TCP": "tcp://10.96.0.12:4318",
+        "TURNWATCH_PORT_4318_TCP_PROTO": "tcp",
+        "TURNWATCH_METRICS_SERVICE_HOST": "10.96.0.13",
+    }
+    assert load_settings(env=env) == Settings()
+    assert len(faults_of(env={"TURNWATCH_PORT": "4318", "TURNWATCH_SERVICE__PORT": "4318"})) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import re
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -86,6 +87,8 @@ def _of_environment(env: Mapping[str, str], faults: list[str]) -> dict[str, Any]
         if not name.startswith(PREFIX) or name == CONFIG_VARIABLE or not env[name]:
             continue
         path = _path_of(name)
+        if path is None and _is_set_by_kubernetes(name, env[name]):
+            continue
         if path is None:
             faults.append(f"environment: {name} is not a setting; {_nearest_name(name)}")
             continue
@@ -101,6 +104,20 @@ def _of_environment(env: Mapping[str, str], faults: list[str]) -> dict[str, Any]
             one = {key: one}
         found = _merged(found, _checked(one, name, faults))
     return found
+
+
+# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
+_OF_A_SERVICE: Final = re.compile(
+    r"_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$"
+)
+_ADDRESS: Final = re.compile(r"(?:tcp|udp|sctp)://")
+
+
+def _is_set_by_kubernetes(name: str, value: str) -> bool:
+    """Whether Kubernetes has set this variable, as it does in every pod beside a Service called turnwatch."""
+    if "__" in name:
+        return False
+    return _OF_A_SERVICE.search(name) is not None or (name.endswith("_PORT") and _ADDRESS.match(value) is not None)
 
 
 def _nearest_name(name: str) -> str:
