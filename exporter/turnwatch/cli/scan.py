@@ -30,6 +30,7 @@ def as_row(scanned: ScannedTurn) -> dict[str, Any]:
         "source": scanned.source,
         "line": scanned.line,
         "turn_id": turn.turn_id,
+        "parent_turn_id": None if turn.parent is None else turn.parent.turn_id,
         "conversation_id": turn.conversation_id,
         "agent": turn.agent,
         "iterations": turn.iterations,
@@ -81,7 +82,7 @@ def scan_command(
 ) -> None:
     """Report turns, repeats, loops, tokens, spend and waste.
 
-    Reads span JSON of the OpenTelemetry SDK, OTLP JSON and protobuf, and trajectories.
+    Reads spans (JSON of the OpenTelemetry SDK, OTLP JSON and protobuf), trajectories, and transcripts of agents.
 
     Exit codes: 0, 1 with --fail-on-loop and a stuck turn, 2 when something could not be read.
     """
