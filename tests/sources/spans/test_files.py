@@ -6,6 +6,9 @@ import lzma
 import random
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.sources.spans.corpus import Case, cases
 
 from turnwatch.sources.spans.files import Problem, format_of, iter_turns, read_spans_file
@@ -144,3 +147,29 @@ def test_logs_beside_the_spans_are_read_as_well():
     assert {format_of(file) for file in logs} == {"otlp-logs"}
     assert found(*spans, *logs) == [LOOP]
     assert found(*spans) == [(6, 0, 7)]
+
+
+def test_a_long_turn_has_the_conversation_that_only_its_agents_span_names(tmp_path):
+    provider, exporter = TracerProvider(), InMemorySpanExporter()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracer = provider.get_tracer("my.agent")
+    agent = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "support-bot",
+        "gen_ai.conversation.id": "c-17",
+    }
+    chat = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"}
+    tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+    with tracer.start_as_current_span("invoke_agent support-bot", attributes=agent):
+        for number in range(30):
+            with tracer.start_as_current_span("chat gpt-4o", attributes=chat):
+                pass
+            arguments = {"gen_ai.tool.call.arguments": f'{{"page": {number}}}'}
+            with tracer.start_as_current_span("execute_tool search", attributes={**tool, **arguments}):
+                pass
+    file = tmp_path / "spans.jsonl"
+    file.write_text("\n".join(span.to_json(indent=None) for span in exporter.get_finished_spans()), encoding="utf-8")
+    (found,) = iter_turns([file])
+    assert (found.turn.agent, found.turn.conversation_id) == ("support-bot", "c-17")
+    assert (found.turn.iterations, found.turn.tool_calls) == (30, 30)
+    assert found.turn.conversation is not None
