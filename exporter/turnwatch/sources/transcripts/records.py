@@ -18,19 +18,15 @@ def read_records(stream: IO[bytes]) -> Iterator[tuple[int, Any] | BrokenLine]:
     Args:
         stream: JSON lines, of which one is held at a time, or one document, which is read whole.
     """
-    first = second = b""
+    first = b""
     number = 0
     for line in stream:
         number += 1
         if line.strip():
             first = line
             break
-    for line in stream:
-        second = line
-        break
-    rest = chain([first, second] if second else [first], stream)
-    opens_document = first.strip() in (b"[", b"{")
-    if opens_document or (second and _parsed(first) is None and _parsed(second) is None):
+    rest = chain([first], stream)
+    if _opens_document(first):
         yield from _read_document(number, rest)
         return
     for at, line in enumerate(rest, number):
@@ -41,6 +37,12 @@ def read_records(stream: IO[bytes]) -> Iterator[tuple[int, Any] | BrokenLine]:
             yield BrokenLine(at, "not JSON")
         else:
             yield at, value
+
+
+def _opens_document(line: bytes) -> bool:
+    """Whether a value goes on after its first line, as it does when it is written with indentation."""
+    text = line.strip(b"\xef\xbb\xbf \t\r\n")
+    return text[:1] in (b"{", b"[") and text[-1:] in (b"{", b"[", b",", b":") and _parsed(text) is None
 
 
 def _read_document(number: int, lines: Iterator[bytes]) -> Iterator[tuple[int, Any] | BrokenLine]:
