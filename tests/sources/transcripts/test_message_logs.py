@@ -262,3 +262,8 @@ def test_broken_lines_are_named_and_the_rest_is_read(scanned):
         "3: a message that cannot be read (ValueError)",
         "4: a message that cannot be read (KeyError)",
     ]
+
+
+def test_a_text_that_was_cut_within_a_character_is_read(scanned):
+    (turn,), unread = scanned([user("Hi \ud83d"), chat(chat_call("a", "{}")), chat_result("a", "cut \ud83d")])
+    assert (turn.tool_calls, unread) == (1, [])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections import OrderedDict
 from typing import Any, Final
 
@@ -132,9 +133,16 @@ def _beginnings(messages: list[Any]) -> list[str]:
     digest = hashlib.blake2b(digest_size=16)
     digests: list[str] = []
     for message in messages:
-        digest.update(orjson.dumps(_without_marks(message), option=orjson.OPT_SORT_KEYS))
+        digest.update(_as_bytes(_without_marks(message)))
         digests.append(digest.copy().hexdigest())
     return digests
+
+
+def _as_bytes(message: object) -> bytes:
+    try:
+        return orjson.dumps(message, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # half a surrogate pair, an int beyond 64 bits
+        return json.dumps(message, sort_keys=True).encode()
 
 
 def _without_marks(message: object) -> object:
