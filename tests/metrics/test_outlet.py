@@ -22,12 +22,15 @@ from turnwatch.metrics import outlet
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     """Each test starts as a process that has not used turnwatch yet."""
-    kept, outlet._outlet = outlet._outlet, None
-    set_default_watch(None)
+    _forget()
     yield
+    _forget()
+
+
+def _forget() -> None:
     if outlet._outlet is not None:
         outlet._outlet.close()
-    outlet._outlet = kept
+    outlet._outlet = None
     set_default_watch(None)
 
 

@@ -64,11 +64,16 @@ class Service:
 
 
 @contextlib.contextmanager
-def serving(folder: Path, *arguments, grpc=False, **settings):
-    """Run the service; ``settings`` are keys of the service section."""
+def serving(folder: Path, *arguments, grpc=False, traced=True, **settings):
+    """Run the service; ``settings`` are keys of the service section.
+
+    Measuring its coverage takes memory: ``traced=False`` where its own is measured.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     errors = folder / "stderr"
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TURNWATCH_")}
+    if not traced:
+        kept = {name: value for name, value in kept.items() if not name.startswith("COV")}
     chosen = {f"TURNWATCH_SERVICE__{name.upper()}": str(value) for name, value in settings.items()}
     path = os.pathsep.join(filter(None, [str(ROOT / "exporter"), os.environ.get("PYTHONPATH")]))
     ports = {"--port": "0", "--grpc-port": "0", "--metrics-port": "0"}

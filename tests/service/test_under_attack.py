@@ -32,7 +32,7 @@ def service(tmp_path_factory):
     nowhere = f"http://127.0.0.1:{free_port()}"
     folder = tmp_path_factory.mktemp("service")
     limits = {"body_timeout_s": 4, "header_timeout_s": 4, "drain_timeout_s": 0}
-    with serving(folder, "--forward", nowhere, grpc=True, **limits) as running:
+    with serving(folder, "--forward", nowhere, grpc=True, traced=False, **limits) as running:
         yield running
 
 
