@@ -191,6 +191,7 @@ class Bounds(_Section):
         tools: The same for tools.
         models: The same for models.
         keys_per_turn: Distinct calls that one turn remembers; the oldest singletons go first.
+        keys_per_conversation: The same over the turns of one conversation: there are many, and they live long.
         open_turns: Turns that are open at one moment.
         conversations: Conversations that are remembered.
         conversation_ttl_s: For how long a conversation without news is remembered.
@@ -200,6 +201,7 @@ class Bounds(_Section):
     tools: int = Field(default=200, ge=1)
     models: int = Field(default=100, ge=1)
     keys_per_turn: int = Field(default=1000, ge=8)
+    keys_per_conversation: int = Field(default=200, ge=8)
     open_turns: int = Field(default=100_000, ge=1)
     conversations: int = Field(default=10_000, ge=1)
     conversation_ttl_s: float = Field(default=86_400.0, gt=0)

@@ -252,6 +252,18 @@ def test_conversations_are_bounded_and_forgotten(clock: Clock):
     assert len(watch.conversations) == 1
 
 
+def test_distinct_calls_of_a_conversation_are_bounded(clock: Clock):
+    watch = watch_with(clock, bounds=Bounds(keys_per_conversation=8))
+    for number in range(50):
+        turn = watch.open_turn("bot", conversation_id="c-1")
+        call(turn, "search", {"q": number}, f"result {number}")
+        turn.end()
+    conversation = watch.conversations.get("c-1")
+    assert conversation is not None
+    assert len(conversation.keys) == 8
+    assert conversation.engine.remembered <= 8
+
+
 def test_open_turns_are_bounded_the_oldest_evicted_and_counted(clock: Clock):
     watch = watch_with(clock, bounds=Bounds(open_turns=3))
     turns = [watch.open_turn("bot") for _ in range(5)]

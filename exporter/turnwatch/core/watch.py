@@ -159,10 +159,11 @@ class Watch:
             series.open_turns.clear()
 
     def _make_conversation(self, conversation_id: str) -> ConversationState:
+        bound = self.settings.bounds.keys_per_conversation
         return ConversationState(
             conversation_id,
-            Engine(scope="conversation", volatile_keys=self.volatile_keys),
-            self.settings.bounds.keys_per_turn,
+            Engine(scope="conversation", bound=bound, volatile_keys=self.volatile_keys),
+            bound,
         )
 
     # Series
