@@ -29,6 +29,13 @@ def test_reaching_the_ceiling_raises_before_the_next_call_is_made():
     assert gate.spent_usd == pytest.approx(0.036)
 
 
+def test_token_counts_that_are_none_or_negative_cost_nothing():
+    gate = tw.BudgetGate(ceiling_usd=0.01)
+    assert gate.charge(MODEL, -5, 0) == 0
+    assert gate.charge(MODEL, None, None) == 0
+    assert gate.spent_usd == 0
+
+
 def test_a_call_that_costs_nothing_passes_an_exhausted_gate():
     gate = tw.BudgetGate(ceiling_usd=0.01)
     with pytest.raises(tw.BudgetExceeded):

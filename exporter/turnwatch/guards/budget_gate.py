@@ -12,6 +12,7 @@ from turnwatch.core.events import Usage
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.limits import AssumedPrice, Limits
 from turnwatch.core.prices import PriceBook
+from turnwatch.core.usage import token_count
 from turnwatch.errors import BudgetExceeded
 from turnwatch.guards.refusals import refused
 
@@ -72,11 +73,12 @@ class BudgetGate:
             BudgetExceeded: The ceiling is reached, so the next call must not be made; or the model has no known
                 price.
         """
-        cost = self._cost(model, Usage(in_tokens, out_tokens))
+        usage = Usage(token_count(in_tokens) or 0, token_count(out_tokens) or 0)
+        cost = self._cost(model, usage)
         with self._lock:
             reservation = self._account.reserve(0.0, 0.0)
             assert not isinstance(reservation, Refusal)  # nothing is held back, so nothing forbids it
-            Account.settle(reservation, cost, in_tokens + out_tokens)
+            Account.settle(reservation, cost, usage.total)
             exceeded = cost > 0 and self._account.used_up
         if exceeded:
             raise BudgetExceeded(
