@@ -16,7 +16,6 @@ from turnwatch.core.windows import put_tails
 
 if TYPE_CHECKING:
     from turnwatch.core.series import ToolSeries
-    from turnwatch.core.watch import Watch
 
 _MAX_VERDICTS: Final = 32
 
@@ -27,29 +26,7 @@ class TurnState(TurnCounts):
     Takes the arguments of ``TurnCounts`` and has its attributes.
     """
 
-    __slots__ = ("_key",)
-
-    def __init__(
-        self,
-        agent: str = "",
-        *,
-        conversation_id: str | None = None,
-        parent: TurnState | None = None,
-        turn_id: str | None = None,
-        at: float | None = None,
-        watch: Watch | None = None,
-        source: str = "hand",
-    ) -> None:
-        super().__init__(
-            agent,
-            conversation_id=conversation_id,
-            parent=parent,
-            turn_id=turn_id,
-            at=at,
-            watch=watch,
-            source=source,
-        )
-        self._key = self.watch.opened(self)
+    __slots__ = ()
 
     # Tool calls
 

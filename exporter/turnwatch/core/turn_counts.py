@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.engine import Engine
@@ -54,6 +54,7 @@ class TurnCounts:
         "_conversation",
         "_ended_at",
         "_judging",
+        "_key",
         "_keys",
         "_priced_calls",
         "_saw_usage",
@@ -144,6 +145,8 @@ class TurnCounts:
                     self._conversation.engine.begin_turn(agent, child=parent is not None)
                 if dropped:
                     watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
+        # Nobody makes one that does not record as well.
+        self._key = watch.opened(cast("TurnState", self))
 
     # What a caller reads
 

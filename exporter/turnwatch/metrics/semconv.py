@@ -12,7 +12,7 @@ from turnwatch.core.events import ModelCall, ToolCall
 from turnwatch.metrics.prometheus import package_version
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import MeterProvider
+    from opentelemetry.metrics import Histogram, MeterProvider
 
     from turnwatch.core.turn import TurnState
 
@@ -33,42 +33,22 @@ class SemconvMetrics:
         from opentelemetry import metrics
 
         meter = metrics.get_meter("turnwatch", package_version(), meter_provider)
-        self._token_usage = meter.create_histogram(
-            "gen_ai.client.token.usage",
-            "{token}",
-            "Number of input and output tokens used.",
-            explicit_bucket_boundaries_advisory=TOKENS,
+
+        def histogram(name: str, unit: str, description: str, boundaries: tuple[float, ...]) -> Histogram:
+            return meter.create_histogram(name, unit, description, explicit_bucket_boundaries_advisory=boundaries)
+
+        self._token_usage = histogram(
+            "gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", TOKENS
         )
-        self._operation = meter.create_histogram(
-            "gen_ai.client.operation.duration",
-            "s",
-            "GenAI operation duration.",
-            explicit_bucket_boundaries_advisory=CALL_SECONDS,
+        self._operation = histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", CALL_SECONDS)
+        self._agent = histogram("gen_ai.invoke_agent.duration", "s", "Duration of an agent invocation.", AGENT_SECONDS)
+        self._inference_calls = histogram(
+            "gen_ai.invoke_agent.inference_calls", "{inference_call}", "Model calls of an agent invocation.", CALLS
         )
-        self._agent = meter.create_histogram(
-            "gen_ai.invoke_agent.duration",
-            "s",
-            "Duration of an agent invocation.",
-            explicit_bucket_boundaries_advisory=AGENT_SECONDS,
+        self._tool_calls = histogram(
+            "gen_ai.invoke_agent.tool_calls", "{tool_call}", "Tool calls of an agent invocation.", CALLS
         )
-        self._inference_calls = meter.create_histogram(
-            "gen_ai.invoke_agent.inference_calls",
-            "{inference_call}",
-            "Model calls of an agent invocation.",
-            explicit_bucket_boundaries_advisory=CALLS,
-        )
-        self._tool_calls = meter.create_histogram(
-            "gen_ai.invoke_agent.tool_calls",
-            "{tool_call}",
-            "Tool calls of an agent invocation.",
-            explicit_bucket_boundaries_advisory=CALLS,
-        )
-        self._tool = meter.create_histogram(
-            "gen_ai.execute_tool.duration",
-            "s",
-            "Duration of a tool execution.",
-            explicit_bucket_boundaries_advisory=CALL_SECONDS,
-        )
+        self._tool = histogram("gen_ai.execute_tool.duration", "s", "Duration of a tool execution.", CALL_SECONDS)
 
     def model_ended(self, turn: TurnState, call: ModelCall) -> None:
         """Record a model call's tokens and duration."""
