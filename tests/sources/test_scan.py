@@ -89,8 +89,9 @@ def test_a_broken_line_is_named_and_the_rest_is_read(looping: Path):
         (b"", "empty"),
         (b"# just text\n", "not a format that turnwatch reads"),
         (bytes(range(256)) * 16, "not a format that turnwatch reads"),
-        (gzip.compress(b'{"trajectory_id": "x", "calls": []}' * 500)[:60], "ended before"),
+        (gzip.compress(b'{"trajectory_id": "x", "calls": []}' * 500, mtime=0)[:60], "ended before"),
     ],
+    ids=["empty", "text", "binary", "cut gzip"],
 )
 def test_a_named_file_that_cannot_be_read_gets_one_clear_line(
     looping: Path, tmp_path: Path, content: bytes, reason: str
