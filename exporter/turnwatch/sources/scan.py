@@ -73,6 +73,7 @@ def scan(
     progress: Callable[[Path], None] | None = None,
     *,
     format: Format = Format.AUTO,
+    new_watch: Callable[[], Watch] | None = None,
 ) -> Iterator[ScannedTurn | Unread]:
     """Read files and folders.
 
@@ -84,19 +85,26 @@ def scan(
         settings: Thresholds and overrides to judge by.
         progress: Called with every file before it is read.
         format: What all files hold, when it is not to be found out from their content.
+        new_watch: Makes what the turns of one file share, for another file may use the same ids for other
+            things. For those who want to listen or to count too.
     """
-    settings = settings or Settings()
-    yield from _scan_together([path for path in paths if not path.is_dir()], settings, progress, format, named=True)
+    if new_watch is None:
+        judged_by = settings or Settings()
+
+        def new_watch() -> Watch:
+            return Watch(judged_by, clock=lambda: 0.0)
+
+    yield from _scan_together([path for path in paths if not path.is_dir()], new_watch, progress, format, named=True)
     for path in paths:
         if path.is_dir():
             for folder in (path, *sorted(inner for inner in path.rglob("*") if inner.is_dir())):
                 files = sorted(file for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
-                yield from _scan_together(files, settings, progress, format, named=False)
+                yield from _scan_together(files, new_watch, progress, format, named=False)
 
 
 def _scan_together(
     files: list[Path],
-    settings: Settings,
+    new_watch: Callable[[], Watch],
     progress: Callable[[Path], None] | None,
     format: Format,
     *,
@@ -109,9 +117,9 @@ def _scan_together(
         try:
             found = _format_of(file) if format is Format.AUTO else format
             if found is Format.TRAJECTORIES:
-                yield from _scan_recorded(file, read_trajectories, settings)
+                yield from _scan_recorded(file, read_trajectories, new_watch())
             elif found is Format.TRANSCRIPTS:
-                yield from _scan_transcript(file, settings)
+                yield from _scan_transcript(file, new_watch())
             elif found is Format.SPANS:
                 spans.setdefault(file.parent, []).append(file)
             elif named:
@@ -119,12 +127,11 @@ def _scan_together(
         except (OSError, *BROKEN) as error:
             yield Unread(str(file), _why(error))
     for together in spans.values():
-        yield from _scan_spans(together, settings)
+        yield from _scan_spans(together, new_watch())
 
 
-def _scan_spans(files: list[Path], settings: Settings) -> Iterator[ScannedTurn | Unread]:
+def _scan_spans(files: list[Path], watch: Watch) -> Iterator[ScannedTurn | Unread]:
     problems: list[Problem] = []
-    watch = Watch(settings, clock=lambda: 0.0)
     try:
         for found in iter_turns(files, watch, problems.append):
             while problems:
@@ -161,20 +168,18 @@ def _is_trajectory_file(path: Path) -> bool:
     return False
 
 
-def _scan_transcript(path: Path, settings: Settings) -> Iterator[ScannedTurn | Unread]:
+def _scan_transcript(path: Path, watch: Watch) -> Iterator[ScannedTurn | Unread]:
     with open_file(path) as stream:
         transcript = transcript_format(stream)
     if transcript is None:
         yield Unread(str(path), "not a transcript that turnwatch reads")
     else:
-        yield from _scan_recorded(path, transcript.read, settings)
+        yield from _scan_recorded(path, transcript.read, watch)
 
 
 def _scan_recorded(
-    path: Path, read: Callable[[IO[bytes]], Iterator[RecordedTurn | BrokenLine]], settings: Settings
+    path: Path, read: Callable[[IO[bytes]], Iterator[RecordedTurn | BrokenLine]], watch: Watch
 ) -> Iterator[ScannedTurn | Unread]:
-    # A file's conversations are its own: another file may use the same ids for other things.
-    watch = Watch(settings, clock=lambda: 0.0)
     latest: tuple[RecordedTurn, TurnState] | None = None
     with open_file(path) as stream:
         for item in read(stream):
