@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 # Frameworks that do not install together: one virtual environment for each set.
 FRAMEWORKS := $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
 
-.PHONY: help demo test test-frameworks lint format generate picture preview bench servers clean
+.PHONY: help demo test test-frameworks lint format generate picture preview bench servers redis clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -19,7 +19,7 @@ help: ## Say what there is to make
 demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
 	@$(BIN)/turnwatch demo
 
-test: $(INSTALLED) servers ## Run every test, with coverage
+test: $(INSTALLED) servers redis ## Run every test, with coverage
 	$(BIN)/pytest -m heavy
 	$(BIN)/pytest -m "not heavy" --numprocesses 2 --dist loadscope --cov --cov-fail-under=90
 
@@ -67,6 +67,9 @@ servers:
 	@command -v promtool >/dev/null && command -v prometheus >/dev/null \
 	&& { command -v alertmanager || command -v prometheus-alertmanager; } >/dev/null \
 	|| .ci/debian-install prometheus prometheus-alertmanager
+
+redis:
+	@command -v redis-server >/dev/null || .ci/debian-install redis-server
 
 $(INSTALLED): pyproject.toml
 	.ci/set-up $(VENV)

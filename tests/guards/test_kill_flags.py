@@ -1,16 +1,21 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
-import fakeredis
 import pytest
 import redis
 from typer.testing import CliRunner
 
 import turnwatch as tw
 from turnwatch.cli import app_for
+from turnwatch.core.watch import Watch
 from turnwatch.guards.kill import DirectoryKills, MemoryKills, RedisKills, kills_of
 
 LOOK = "from turnwatch.guards.kill import DirectoryKills as D; import sys; print(D(sys.argv[1]).is_killed(sys.argv[2]))"
@@ -21,9 +26,51 @@ def directory(tmp_path) -> DirectoryKills:
     return DirectoryKills(tmp_path / "kill")
 
 
+class RedisServer:
+    """A Redis of our own, that listens on a socket in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.socket = folder / "redis.sock"
+        self.url = f"unix://{self.socket}"
+        self._folder = folder
+
+    def start(self) -> None:
+        program = shutil.which("redis-server")
+        assert program, "redis-server is missing: apt-get install --no-install-recommends redis-server"
+        nothing_kept = ["--port", "0", "--save", "", "--unixsocket", str(self.socket), "--dir", str(self._folder)]
+        self._process = subprocess.Popen([program, *nothing_kept], stdout=subprocess.DEVNULL)
+        until = time.monotonic() + 20
+        while True:
+            try:
+                with contextlib.closing(redis.Redis.from_url(self.url)) as client:
+                    client.ping()
+                return
+            except redis.ConnectionError:
+                assert time.monotonic() < until, "redis-server does not answer"
+                time.sleep(0.02)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
 @pytest.fixture
-def stores(directory):
-    return [MemoryKills(), directory, RedisKills(fakeredis.FakeRedis())]
+def redis_server(tmp_path_factory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis_kills(redis_server) -> Iterator[RedisKills]:
+    with contextlib.closing(redis.Redis.from_url(redis_server.url)) as client:
+        yield RedisKills(client)
+
+
+@pytest.fixture
+def stores(directory, redis_kills):
+    return [MemoryKills(), directory, redis_kills]
 
 
 def test_a_flag_goes_up_and_down_in_every_store(stores):
@@ -75,27 +122,46 @@ def test_a_place_that_cannot_be_written_is_an_error(tmp_path):
         DirectoryKills(tmp_path / "file").kill("c-1")
 
 
-def test_redis_forgets_a_flag_after_a_day():
-    client = fakeredis.FakeRedis()
-    RedisKills(client).kill("c-1")
-    (key,) = client.keys()
-    assert 0 < client.ttl(key) <= 86_400
+def test_redis_forgets_a_flag_after_a_day(redis_server, redis_kills):
+    redis_kills.kill("c-1")
+    with contextlib.closing(redis.Redis.from_url(redis_server.url)) as client:
+        (key,) = client.keys()
+        assert 0 < client.ttl(key) <= 86_400
 
 
-def test_a_redis_that_is_down_is_asked_once_in_five_seconds():
-    server = fakeredis.FakeServer()
-    asked = []
+def test_another_process_sees_the_flag_in_redis(redis_server, redis_kills):
+    redis_kills.kill("c-1")
+    look = (
+        "from turnwatch.guards.kill import RedisKills; import redis, sys; "
+        "print(RedisKills(redis.Redis.from_url(sys.argv[1])).is_killed('c-1'))"
+    )
+    seen = subprocess.run([sys.executable, "-c", look, redis_server.url], capture_output=True, text=True, check=True)
+    assert seen.stdout.strip() == "True"
 
-    class Client(fakeredis.FakeRedis):
-        def exists(self, key):
-            asked.append(key)
-            raise redis.ConnectionError("down")
 
-    kills = RedisKills(Client(server=server))
+def test_a_redis_that_is_down_is_not_asked_again_for_five_seconds(redis_server, redis_kills):
+    redis_kills.kill("c-1")
+    redis_server.stop()
     with pytest.raises(redis.ConnectionError):
-        kills.is_killed("c-1")
-    assert not kills.is_killed("c-1")
-    assert len(asked) == 1
+        redis_kills.is_killed("c-2")
+    redis_server.start()
+    assert not redis_kills.is_killed("c-3")
+
+
+def test_an_agent_goes_on_while_redis_is_down_and_stops_when_it_is_back(redis_server, monkeypatch):
+    monkeypatch.setattr("turnwatch.guards.kill.REDIS_DOWN_SECONDS", 0.0)
+    monkeypatch.setattr("turnwatch.guards.kill.REDIS_ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("turnwatch.guards.kill.REDIS_TIMEOUT_SECONDS", 10.0)
+    kills = RedisKills.at(redis_server.url)
+    watch = Watch()
+    with tw.turn("a", "c-1", watch=watch, kills=kills) as turn:
+        redis_server.stop()
+        assert turn.call_tool("lookup", lambda: 1) == 1
+        assert watch.faults == 1
+        redis_server.start()
+        kills.kill("c-1")
+        with pytest.raises(tw.ConversationKilled):
+            turn.call_tool("lookup", pytest.fail)
 
 
 def test_memory_is_bounded():
