@@ -35,6 +35,11 @@ class KeyTable:
     def __len__(self) -> int:
         return len(self._once) + len(self._repeated)
 
+    def count(self, key: Hashable) -> int:
+        """How often this key was seen, as far as remembered."""
+        seen = self._repeated.get(key)
+        return int(key in self._once) if seen is None else seen.count
+
     def add(self, key: Hashable, at: float, window: float) -> KeyCount | None:
         """Count one call of ``key``; None for its first, its record from the second on."""
         seen = self._repeated.pop(key, None)

@@ -178,6 +178,10 @@ class TurnCounts:
         over_turns = self._conversation.engine if self._conversation is not None else None
         return self.engine.last.stuck or (over_turns is not None and over_turns.last.stuck)
 
+    def identical_calls(self, tool: str, input_hash: str | None) -> int:
+        """How often this (tool, input hash) was called in this turn, as far as remembered."""
+        return self._keys.count((tool, input_hash))
+
     @property
     def dropped_keys(self) -> int:
         """Distinct calls that were forgotten because the turn made too many different ones."""

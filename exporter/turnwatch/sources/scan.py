@@ -41,11 +41,13 @@ class ScannedTurn:
         source: The file, as it was named.
         state: The turn's counts and verdicts.
         line: Where it starts in the file (1-based); None where a format has no lines.
+        outcome: What the file says came of the run ("success", "failure"); None where it does not say.
     """
 
     source: str
     state: TurnState
     line: int | None = None
+    outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,7 @@ def _scan_recorded(
             else:
                 state = replay(item, watch)
                 latest = (item, state)
-            yield ScannedTurn(str(path), state, item.line or None)
+            yield ScannedTurn(str(path), state, item.line or None, item.outcome)
 
 
 def _why(error: BaseException) -> str:

@@ -29,6 +29,7 @@ class RecordedTurn:
         stop_reason: How the trajectory ended, for its last turn; "unknown" where the file does not say.
         line: Number of its line in the file (1-based).
         parent: The turn that started this one, for a sub-agent whose parent is in the same file.
+        outcome: What the file says came of the run; None where it does not say.
     """
 
     conversation_id: str
@@ -38,6 +39,7 @@ class RecordedTurn:
     stop_reason: str = "unknown"
     line: int = 0
     parent: RecordedTurn | None = None
+    outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +153,9 @@ def turns_of(record: dict[str, Any]) -> list[RecordedTurn]:
         turns[-1].stop_reason = _stop_reason(record)
     else:
         turns.append(RecordedTurn(identity, identity, str(record.get("framework") or ""), [], _stop_reason(record)))
+    outcome = record.get("outcome")
+    for turn in turns:
+        turn.outcome = outcome if isinstance(outcome, str) else None
     return turns
 
 
