@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from turnwatch.cli.html_report import HtmlReport
 from turnwatch.core.turn import TurnState
 from turnwatch.settings_file import load_settings
 from turnwatch.sources.scan import Format, ScannedTurn, Unread, scan
@@ -78,6 +79,9 @@ def scan_command(
     file_format: Annotated[
         Format, typer.Option("--format", help="What the files hold, if not to be found out.")
     ] = Format.AUTO,
+    html: Annotated[
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a page with the worst turns drawn, too.")
+    ] = None,
     config: Annotated[Path | None, typer.Option(help="YAML settings: thresholds and overrides.")] = None,
 ) -> None:
     """Report turns, repeats, loops, tokens, spend and waste.
@@ -87,6 +91,7 @@ def scan_command(
     Exit codes: 0, 1 with --fail-on-loop and a stuck turn, 2 when something could not be read.
     """
     settings = load_settings(path=config)
+    report = HtmlReport(settings) if html is not None else None
     errors = Console(stderr=True)
     totals = _Totals()
     unreadable = False
@@ -95,7 +100,10 @@ def scan_command(
         def progress(file: Path) -> None:
             status.update(_plain(f"reading {file.name}"))
 
-        for item in scan(paths, settings, progress, format=file_format):
+        new_watch = report.new_watch if report is not None else None
+        for item in scan(paths, settings, progress, format=file_format, new_watch=new_watch):
+            if report is not None:
+                report.add(item)
             if isinstance(item, Unread):
                 unreadable = True
                 typer.echo(f"turnwatch: {item}", err=True)
@@ -105,6 +113,8 @@ def scan_command(
                     typer.echo(orjson.dumps(as_row(item)).decode())
     if not as_json:
         totals.show(Console())
+    if report is not None and html is not None:
+        report.write(html)
     if unreadable:
         raise typer.Exit(UNREADABLE)
     if not totals.turns:
