@@ -4,8 +4,8 @@
 // one: the route below `routes`, and the inhibition rules.
 local agentAlerts = 'alertname=~"Agent.+"';
 local loopAlerts = 'alertname=~"AgentDuplicateToolCalls|AgentLoopDetected"';
-local alertsOfLongTurns =
-  'alertname=~"AgentIterationsHigh|AgentToolCallsPerTurnSpike|AgentTurn(Tokens|Latency)High|AgentTurnStuckOpen"';
+local alertsThatALoopRaises =
+  'alertname=~"AgentConversationRunaway|AgentIterationsHigh|AgentToolCallsPerTurnSpike|AgentTurn(Tokens|Latency)High|AgentTurnStuckOpen"';
 local title = '{{ template "turnwatch.title" . }}';
 local text = '{{ template "turnwatch.text" . }}';
 local webhook(path) = { url: 'http://127.0.0.1:8080/agents/' + path, send_resolved: true };
@@ -46,11 +46,11 @@ local sameAgent = ['cluster', 'namespace', 'job', 'agent'];
         target_matchers: [loopAlerts, 'severity=~"warning|info"'],
         equal: ['tool'] + sameAgent,
       },
-      // A turn that is stuck also takes too many iterations, calls and tokens, and too long. That is the same page. What it
-      // costs is not, so the spend alerts still come.
+      // A turn that is stuck also takes too many iterations, calls and tokens, and too long, and its calls count for its
+      // conversation. That is the same page. What the turn costs is not, so the spend alerts still come.
       {
         source_matchers: [loopAlerts, 'severity="critical"'],
-        target_matchers: [alertsOfLongTurns],
+        target_matchers: [alertsThatALoopRaises],
         equal: sameAgent,
       },
     ],

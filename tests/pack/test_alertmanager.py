@@ -183,6 +183,21 @@ def test_a_stuck_turn_silences_its_iterations_but_not_its_spend(alertmanager):
     until(lambda: inhibited(alertmanager, "b") == {("AgentIterationsHigh", "critical", "")})
 
 
+def test_a_stuck_turn_silences_what_its_calls_do_to_its_conversation(alertmanager):
+    labels = {"agent": "f", "job": "bots"}
+    runaway = labels | {"alertname": "AgentConversationRunaway"}
+    post(
+        alertmanager,
+        labels | {"alertname": "AgentLoopDetected", "severity": "critical", "tool": "search", "kind": "stale_repeat"},
+        runaway | {"severity": "warning"},
+        runaway | {"severity": "critical"},
+        runaway | {"severity": "critical", "agent": "g"},
+    )
+    both = {("AgentConversationRunaway", severity, "") for severity in ("warning", "critical")}
+    until(lambda: inhibited(alertmanager, "f") == both)
+    assert inhibited(alertmanager, "g") == set()
+
+
 def test_another_agent_is_not_silenced(alertmanager):
     iterations = {"alertname": "AgentIterationsHigh", "job": "bots"}
     post(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -101,60 +103,63 @@ def run_tests(
         raise typer.Exit(1)
 
 
-PrometheusUrl = Annotated[str | None, typer.Option(help="Prometheus, to reload and to look at.")]
-RulesFolder = Annotated[Path | None, typer.Option(help="Folder that its rule_files name.", file_okay=False)]
-AlertmanagerUrl = Annotated[str | None, typer.Option(help="Alertmanager, to reload and to look at.")]
-AlertmanagerFile = Annotated[Path | None, typer.Option(help="File it was started with.", dir_okay=False)]
-GrafanaUrl = Annotated[str | None, typer.Option(help="Grafana. The token comes from GRAFANA_TOKEN or a file.")]
-GrafanaFolder = Annotated[str, typer.Option(help="Uid of the folder; made when it is missing.")]
-GrafanaNamespace = Annotated[str, typer.Option(help="Namespace, of Grafana 12 and later.")]
-GrafanaTokenFile = Annotated[Path | None, typer.Option(help="Holds a service account's token.", dir_okay=False)]
+def _targets(
+    folder: Folder = None,
+    prometheus_url: Annotated[str | None, typer.Option(help="Prometheus, to reload and to look at.")] = None,
+    rules_folder: Annotated[Path | None, typer.Option(help="Folder that its rule_files name.", file_okay=False)] = None,
+    alertmanager_url: Annotated[str | None, typer.Option(help="Alertmanager, to reload and to look at.")] = None,
+    alertmanager_file: Annotated[Path | None, typer.Option(help="File it was started with.", dir_okay=False)] = None,
+    grafana_url: Annotated[
+        str | None, typer.Option(help="Grafana. The token comes from GRAFANA_TOKEN or a file.")
+    ] = None,
+    grafana_folder: Annotated[str, typer.Option(help="Uid of the folder; made when it is missing.")] = "turnwatch",
+    grafana_namespace: Annotated[str, typer.Option(help="Namespace, of Grafana 12 and later.")] = "default",
+    grafana_token_file: Annotated[
+        Path | None, typer.Option(help="Holds a service account's token.", dir_okay=False)
+    ] = None,
+) -> list[Target]:
+    """The servers that the options name. Every command that talks to servers takes these options."""
+    return Destinations(
+        prometheus_url, rules_folder, alertmanager_url, alertmanager_file,
+        grafana_url, grafana_folder, grafana_namespace, grafana_token_file,
+    ).targets(folder or pack_home())  # fmt: skip
+
+
+def _with_targets(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take the options of ``_targets`` before its own; it is handed the servers that they name."""
+    shared, own = (inspect.signature(function, eval_str=True).parameters for function in (_targets, command))
+
+    @functools.wraps(command)
+    def with_targets(**given: Any) -> None:
+        command(_targets(**{name: given.pop(name) for name in shared}), **given)
+
+    # What typer makes the options of.
+    parameters = [*shared.values(), *(parameter for parameter in own.values() if parameter.name != "targets")]
+    with_targets.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_targets.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_targets
+
+
 Prune = Annotated[bool, typer.Option("--prune", help="Also remove what turnwatch made before and no longer makes.")]
 
 
 @pack_app.command()
-def diff(
-    folder: Folder = None,
-    prometheus_url: PrometheusUrl = None,
-    rules_folder: RulesFolder = None,
-    alertmanager_url: AlertmanagerUrl = None,
-    alertmanager_file: AlertmanagerFile = None,
-    grafana_url: GrafanaUrl = None,
-    grafana_folder: GrafanaFolder = "turnwatch",
-    grafana_namespace: GrafanaNamespace = "default",
-    grafana_token_file: GrafanaTokenFile = None,
-    prune: Prune = False,
-) -> None:
+@_with_targets
+def diff(targets: list[Target], prune: Prune = False) -> None:
     """Show what a deployment would change on the servers; exit with 1 if anything."""
-    destinations = Destinations(
-        prometheus_url, rules_folder, alertmanager_url, alertmanager_file,
-        grafana_url, grafana_folder, grafana_namespace, grafana_token_file,
-    )  # fmt: skip
-    if _show_changes(destinations.targets(folder or pack_home()), prune=prune):
+    if _show_changes(targets, prune=prune):
         raise typer.Exit(1)
 
 
 @pack_app.command("deploy")
+@_with_targets
 def deploy_pack(
-    folder: Folder = None,
-    prometheus_url: PrometheusUrl = None,
-    rules_folder: RulesFolder = None,
-    alertmanager_url: AlertmanagerUrl = None,
-    alertmanager_file: AlertmanagerFile = None,
-    grafana_url: GrafanaUrl = None,
-    grafana_folder: GrafanaFolder = "turnwatch",
-    grafana_namespace: GrafanaNamespace = "default",
-    grafana_token_file: GrafanaTokenFile = None,
+    targets: list[Target],
     prune: Prune = False,
     force: Annotated[bool, typer.Option("--force", help="Replace what turnwatch did not make, too.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
 ) -> None:
     """Put rules, routes and dashboards on the servers, and see that they hold them."""
-    destinations = Destinations(
-        prometheus_url, rules_folder, alertmanager_url, alertmanager_file,
-        grafana_url, grafana_folder, grafana_namespace, grafana_token_file,
-    )  # fmt: skip
-    targets = destinations.targets(folder or pack_home())
     if dry_run:
         _show_changes(targets, prune=prune)
         return
