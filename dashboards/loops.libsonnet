@@ -25,14 +25,14 @@ function(config)
             limits: shared.past({ critical: config.thresholds.identicalCalls }),
             queries: { 'Stale calls': q.max(q.ofTool('agent_turn_stale_calls_max')) },
           },
-          shared.number {
+          shared.total {
             title: 'Stuck verdicts',
             description: 'Turns that the loop engine found stuck, over the time shown.',
             limits: { critical: 1 },
             decimals: 0,
             queries: { Stuck: q.grown(q.ofTool('agent_loops_detected_total', ['severity="stuck"'])) },
           },
-          shared.number {
+          shared.total {
             title: 'Wasted tool calls',
             description: 'Tool calls made after a turn was found to be stuck, over the time shown.',
             limits: { warning: 1 },

@@ -29,7 +29,7 @@ function(config)
             limits: { critical: 1 },
             queries: { Down: 'count(' + q.ofJob('up') + ' == 0) or vector(0)' },
           },
-          shared.number {
+          shared.total {
             title: 'Internal errors',
             description: 'Errors inside turnwatch that were kept from the agent, over the time shown.',
             width: 6,
@@ -37,7 +37,7 @@ function(config)
             decimals: 0,
             queries: { Errors: q.grown(q.ofJob('turnwatch_internal_errors_total')) },
           },
-          shared.number {
+          shared.total {
             title: 'Judged in full',
             description: 'Of the turns with tool calls over the time shown: the share whose results the loop engine saw, not only their arguments.',
             unit: 'percentunit',

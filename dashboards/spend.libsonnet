@@ -6,7 +6,7 @@ function(config)
   local shared = sharedPanels(config);
   local limits = config.thresholds;
   local spend = q.ofModel('agent_spend_usd_total');
-  local dollars = shared.number { unit: 'currencyUSD' };
+  local dollars = shared.total { unit: 'currencyUSD' };
   {
     uid: 'turnwatch-spend',
     title: 'Agents / Spend and budgets',
@@ -35,7 +35,7 @@ function(config)
             queries: { Dollars: q.grown(q.ofAgent('agent_wasted_usd_total')) },
           },
           shared.dearestTurn,
-          shared.number {
+          shared.total {
             title: 'Calls without a price',
             description: 'Model calls over the time shown that count as no dollars, because nobody knows the price or the usage.',
             limits: { warning: 1 },

@@ -29,7 +29,7 @@ function(config)
             queries: { Tokens: q.max(q.ofAgent('agent_turn_tokens_max')) },
           },
           shared.dearestTurn,
-          shared.number {
+          shared.total {
             title: 'Stopped by guards',
             description: 'Turns that a guard stopped, over the time shown.',
             limits: { warning: 1 },

@@ -49,6 +49,9 @@ local kinds = {
     },
   },
 
+  // One number about the whole time shown. Asked once, at its end: a sparkline would look as far back from each point.
+  total(spec): self.number(spec) { options+: { graphMode: 'none' } },
+
   // Lines over time; limits are dashed lines.
   trend(spec): {
     type: 'timeseries',
@@ -165,6 +168,8 @@ local kinds = {
   },
 };
 
+local isOfWhole(spec) = std.member(['ranking', 'total'], spec.kind);
+
 local refId(index) = std.char(65 + index);
 
 local targets(spec) =
@@ -187,8 +192,8 @@ local targets(spec) =
       refId: refId(i),
       expr: spec.queries[legends[i]],
       legendFormat: legends[i],
-      instant: spec.kind == 'ranking',
-      range: spec.kind != 'ranking',
+      instant: isOfWhole(spec),
+      range: !isOfWhole(spec),
       exemplar: std.get(spec, 'exemplars', false),
       [if spec.kind == 'distribution' then 'format']: 'heatmap',
     }
@@ -216,7 +221,7 @@ function(spec)
       defaults+: {
         unit: spec.unit,
         min: 0,
-        noValue: std.get(spec, 'whenEmpty', if spec.kind == 'number' then '0' else 'Nothing in the time shown'),
+        noValue: std.get(spec, 'whenEmpty', if std.member(['number', 'total'], spec.kind) then '0' else 'Nothing in the time shown'),
         thresholds: thresholds(std.get(spec, 'limits', {})),
         [if std.objectHas(spec, 'decimals') then 'decimals']: spec.decimals,
         [if std.objectHas(spec, 'max') then 'max']: spec.max,

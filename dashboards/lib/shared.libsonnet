@@ -8,6 +8,7 @@ function(config) {
 
   // A number on the top row, and the limit it turns orange at: a count is too high from one past its threshold.
   number:: { kind: 'number', unit: 'short', width: 4, height: 4 },
+  total:: self.number { kind: 'total' },
   past(limit):: { [severity]: limit[severity] + 1 for severity in std.objectFields(limit) },
 
   worstRepetition: self.number {
@@ -35,7 +36,7 @@ function(config) {
     unit: 'currencyUSD',
     queries: { Dollars: q.perHour(q.ofAgent('agent_spend_usd_total')) },
   },
-  wasted: self.number {
+  wasted: self.total {
     title: 'Wasted',
     description: 'Dollars spent after a turn was found to be stuck, over the time shown.',
     unit: 'currencyUSD',
