@@ -19,7 +19,9 @@ from turnwatch.errors import TurnwatchError
 COMMANDS: Final[dict[str, str]] = {
     "demo": "Let a scripted agent get stuck and watch the page arrive, on real servers.",
     "scan": "Report repeats, loops, tokens and spend in traces and transcripts you already have.",
+    "tune": "Try thresholds on your own runs, and suggest settings.",
     "serve": "Receive OpenTelemetry traces and logs, count what agents do, and serve /metrics.",
+    "top": "Watch agents live in the terminal: open turns, repeats, verdicts and spend.",
     "kill": "Stop a conversation that runs in another process.",
     "pack": "Render, check, test, compare and deploy the alert rules and dashboards.",
 }

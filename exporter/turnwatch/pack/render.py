@@ -105,6 +105,16 @@ def default_config() -> dict[str, Any]:
     return defaults
 
 
+def whole_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the pack's ``_config`` with these keys laid over it, and what follows from them.
+
+    Raises:
+        MissingExtraError, SettingsError: As for ``render``.
+    """
+    whole: dict[str, Any] = _jsonnet_value(f"({_mixin(config)})._config", pack_home())
+    return whole
+
+
 def _mixin(config: Mapping[str, Any] | None) -> str:
     overlay = checked(config, default_config()) if config else {}
     return f"(import 'mixin.libsonnet') + {{ _config+:: {as_jsonnet(overlay)} }}"

@@ -1,0 +1,155 @@
+"""``turnwatch tune``: thresholds from one's own runs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import orjson
+import typer
+from rich.console import Console
+
+from turnwatch.cli.tune_tables import plain, show, too_few
+from turnwatch.errors import TurnwatchError
+from turnwatch.pack.tuning.config_text import config_text, with_suggestions
+from turnwatch.pack.tuning.limits import Limits
+from turnwatch.pack.tuning.outcomes import Outcomes
+from turnwatch.pack.tuning.runs import AgentRuns, Quantity, Runs
+from turnwatch.pack.tuning.suggestions import MIN_TURNS, Suggested, suggest
+from turnwatch.pack.tuning.tried_rules import RULES, Flagged, tool_errors, tried, verdicts
+from turnwatch.settings_file import CONFIG_VARIABLE, load_settings
+from turnwatch.sources.scan import Format, Unread, scan
+from turnwatch.yaml_file import read_yaml_file
+
+tune_app = typer.Typer()
+
+UNREADABLE: Final = 2
+
+
+@tune_app.command()
+def tune_command(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders, plain or compressed.")],
+    config: Annotated[Path | None, typer.Option(help="YAML settings in force: thresholds and overrides.")] = None,
+    outcomes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Outcomes, one a line (JSON or CSV); stop_reason goes by how the turns ended."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the whole suggested settings file.")
+    ] = None,
+    min_turns: Annotated[int, typer.Option(min=1, help="Healthy turns that a limit must rest on.")] = MIN_TURNS,
+    file_format: Annotated[
+        Format, typer.Option("--format", help="What the files hold, if not to be found out.")
+    ] = Format.AUTO,
+) -> None:
+    """Show what each threshold would have fired on over your own runs, and suggest settings.
+
+    Reads what scan reads. The suggested settings are for exporter, guards and alert rules alike.
+
+    Exit codes: 0, 2 when something could not be read or no turn was found.
+    """
+    settings = load_settings(path=config)
+    limits = Limits(settings)
+    said = Outcomes(outcomes)
+    runs = Runs(settings)
+    errors = Console(stderr=True)
+    unreadable = False
+    with errors.status("reading") as status:
+
+        def progress(file: Path) -> None:
+            status.update(plain(f"reading {file.name}"))
+
+        for item in scan(paths, settings, progress, format=file_format, new_watch=runs.new_watch):
+            if isinstance(item, Unread):
+                unreadable = True
+                typer.echo(f"turnwatch: {item}", err=True)
+            else:
+                runs.add(item.state, said.of(item))
+    if not runs.agents:
+        typer.echo("turnwatch: no turn of an agent was found", err=True)
+        raise typer.Exit(UNREADABLE)
+    suggested = suggest(runs, settings, limits, min_turns)
+    if as_json:
+        typer.echo(orjson.dumps(_as_json(runs, said, limits, suggested), option=orjson.OPT_INDENT_2).decode())
+    else:
+        show(Console(), runs, said, limits, suggested)
+        if out is None and suggested.changes:
+            typer.echo(_suggested_file({}, suggested, runs))
+    if out is not None:
+        _write(out, _suggested_file(_present(config), suggested, runs))
+    if unreadable:
+        raise typer.Exit(UNREADABLE)
+
+
+def _present(config: Path | None) -> dict[str, Any]:
+    path = config or os.environ.get(CONFIG_VARIABLE) or None
+    return {} if path is None else read_yaml_file(path).data
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise TurnwatchError(f"{path}: cannot be written: {error.strerror or type(error).__name__}") from None
+
+
+def _suggested_file(present: dict[str, Any], suggested: Suggested, runs: Runs) -> str:
+    turns = sum(agent.count() for agent in runs.agents.values())
+    heading = [f"Suggested by `turnwatch tune` from {turns} turns.", *too_few(suggested)]
+    return config_text(with_suggestions(present, suggested.changes), suggested.changes, heading)
+
+
+def _as_json(runs: Runs, said: Outcomes, limits: Limits, suggested: Suggested) -> dict[str, Any]:
+    return {
+        "turns": sum(agent.count() for agent in runs.agents.values()),
+        "outcomes_known_from": dict(said.known_from),
+        "rules": _rules_of(runs.agents, limits),
+        "agents": {name: _agent(name, agent, limits) for name, agent in runs.agents.items()},
+        "tools": [{**asdict(tool), "share": tool.share} for tool in tool_errors(runs, limits)],
+        "suggested": with_suggestions({}, suggested.changes),
+        "changes": [asdict(change) for change in suggested.changes],
+        "too_few_turns": suggested.too_few,
+    }
+
+
+def _agent(name: str, agent: AgentRuns, limits: Limits) -> dict[str, Any]:
+    return {
+        "turns": agent.count(),
+        "healthy_turns": agent.count(lambda group: group.is_healthy),
+        "quantities": {
+            quantity.value: {
+                "known": len(values),
+                "median": values.quantile(0.5),
+                "p95": values.quantile(0.95),
+                "p99": values.quantile(0.99),
+                "largest": values.largest,
+                "counts": [list(each) for each in values],
+            }
+            for quantity in Quantity
+            if len(values := agent.of(quantity))
+        },
+        "rules": _rules_of({name: agent}, limits),
+    }
+
+
+def _rules_of(agents: dict[str, AgentRuns], limits: Limits) -> list[dict[str, Any]]:
+    rules: list[dict[str, Any]] = [
+        {"alert": "AgentLoopDetected", "quantity": None, "verdict": name, "of": "turns", **_row(row)}
+        for name, row in verdicts(agents)
+    ]
+    for rule in RULES:
+        now, ladder = tried(rule, agents, limits)
+        what = {"alert": rule.alert or None, "quantity": rule.quantity.value, "of": rule.of}
+        if now.all and rule.key:
+            rules.append({**what, "is_present_setting": True, **_row(now)})
+        rules += [{**what, "is_present_setting": False, **_row(step)} for step in ladder]
+    return rules
+
+
+def _row(row: Flagged) -> dict[str, Any]:
+    return {**asdict(row), "precision": row.precision}

@@ -1,0 +1,194 @@
+"""What ``turnwatch tune`` prints for people, in 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnwatch.cli.bars import bars
+from turnwatch.pack.tuning.limits import Limits
+from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
+from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Quantity, Runs
+from turnwatch.pack.tuning.suggestions import Suggested, shown
+from turnwatch.pack.tuning.tried_rules import RULES, Flagged, TriedRule, tool_errors, tried, verdicts
+
+_AGENTS_SHOWN: Final = 8
+_TOOLS_SHOWN: Final = 8
+_BAR_WIDTH: Final = 26
+_TITLE: Final = "[bold]{}[/bold]"
+_IN_WORDS: Final = {
+    "given": "from --outcomes",
+    "recorded": "as the files say",
+    "ending": "by how the turn ended",
+}
+_OF_AN_AGENT: Final = (
+    ("model calls", Quantity.ITERATIONS, ""),
+    ("tool calls", Quantity.TOOL_CALLS, ""),
+    ("identical calls", Quantity.IDENTICAL_CALLS, ""),
+    ("tokens", Quantity.TOKENS, ""),
+    ("dollars", Quantity.SPEND_USD, "USD"),
+    ("seconds", Quantity.SECONDS, "s"),
+)
+
+
+def plain(text: str) -> Text:
+    """A text from outside, in which neither rich's markup nor a terminal's control characters do anything."""
+    return Text("".join(char if char.isprintable() else "�" for char in text))
+
+
+def show(console: Console, runs: Runs, outcomes: Outcomes, limits: Limits, suggested: Suggested) -> None:
+    """Print everything: what there is, how it is spread, what rules would have fired on, and what to change."""
+    _show_heading(console, runs, outcomes)
+    for name, agent in _largest(runs)[:_AGENTS_SHOWN]:
+        _show_agent(console, name, agent)
+    if len(runs.agents) > _AGENTS_SHOWN:
+        console.print(f"and {len(runs.agents) - _AGENTS_SHOWN} agents with fewer turns\n")
+    _show_verdicts(console, runs)
+    for rule in RULES:
+        _show_rule(console, rule, runs, limits)
+    _show_tools(console, runs, limits)
+    _show_changes(console, suggested)
+
+
+def _largest(runs: Runs) -> list[tuple[str, AgentRuns]]:
+    return sorted(runs.agents.items(), key=lambda each: (-each[1].count(), each[0]))
+
+
+def _show_heading(console: Console, runs: Runs, outcomes: Outcomes) -> None:
+    turns = sum(agent.count() for agent in runs.agents.values())
+    known = "; ".join(f"{count:,} {_IN_WORDS[source]}" for source, count in sorted(outcomes.known_from.items()))
+    agents = f"{len(runs.agents)} agent{'' if len(runs.agents) == 1 else 's'}"
+    console.print(f"{turns:,} turns of {agents}. Outcomes known: {known or 'none'}.\n")
+
+
+def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:
+    title = plain(name)
+    title.stylize("bold")
+    title.append(f": {agent.count():,} turns")
+    for outcome in (Outcome.SUCCESS, Outcome.FAILURE):
+        if count := agent.count(lambda group, wanted=outcome: group.outcome is wanted):
+            title.append(f", {count:,} {'succeeded' if outcome is Outcome.SUCCESS else 'failed'}")
+    if stuck := agent.count(lambda group: group.verdict == "stuck"):
+        title.append(f", {stuck:,} stuck")
+    console.print(title)
+    table = _table()
+    table.add_column("of a turn")
+    table.add_column("from least to most", width=_BAR_WIDTH, no_wrap=True)
+    for heading in ("median", "p99", "most"):
+        table.add_column(heading, justify="right")
+    for what, quantity, unit in _OF_AN_AGENT:
+        values = agent.of(quantity)
+        if len(values) and values.largest:
+            numbers = (values.quantile(0.5), values.quantile(0.99), values.largest)
+            table.add_row(what, bars(values, _BAR_WIDTH), *(shown(number, unit) for number in numbers))
+    console.print(table)
+    console.print()
+
+
+def _show_verdicts(console: Console, runs: Runs) -> None:
+    console.print(_TITLE.format("verdicts of the engine: AgentLoopDetected"))
+    table = _counts("verdict", "turns")
+    for name, row in verdicts(runs.agents):
+        _add(table, name, row)
+    console.print(table)
+    console.print()
+
+
+def _show_rule(console: Console, rule: TriedRule, runs: Runs, limits: Limits) -> None:
+    if rule.quantity in OF_CONVERSATIONS and not runs.has_conversations:
+        return
+    now, ladder = tried(rule, runs.agents, limits)
+    if not now.all:
+        return
+    console.print(_TITLE.format(f"{rule.what}: {rule.alert}" if rule.alert else rule.what))
+    if not ladder and not now.flagged:
+        console.print(f"never more than {shown(rule.ladder[0], rule.unit)} in {now.all:,} {rule.of}\n")
+        return
+    table = _counts("more than", rule.of)
+    if rule.key:
+        _add(table, "now", now, style="bold")
+    for step in ladder:
+        assert step.threshold is not None
+        _add(table, shown(step.threshold, rule.unit), step)
+    console.print(table)
+    console.print()
+
+
+def _table() -> Table:
+    return Table(box=None, padding=(0, 1), pad_edge=False)
+
+
+def _counts(first: str, of: str) -> Table:
+    table = _table()
+    table.add_column(first, justify="right", min_width=14)
+    for heading in (of, "of succeeded", "of failed", "precision"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _add(table: Table, name: str, row: Flagged, style: str | None = None) -> None:
+    table.add_row(
+        name,
+        _share(row.flagged, row.all),
+        _share(row.succeeded, row.all_succeeded),
+        _share(row.failed, row.all_failed),
+        "" if row.precision is None else f"{row.precision:.2f}",
+        style=style,
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} {part / whole:4.0%}" if whole else ""
+
+
+def _show_tools(console: Console, runs: Runs, limits: Limits) -> None:
+    failing = tool_errors(runs, limits)
+    if not failing:
+        return
+    console.print(_TITLE.format("calls that failed: AgentToolErrorsHigh"))
+    table = _table()
+    table.add_column("tool", overflow="fold", max_width=40)
+    for heading in ("calls", "failed", "limit"):
+        table.add_column(heading, justify="right")
+    for tool in failing[:_TOOLS_SHOWN]:
+        table.add_row(
+            plain(tool.tool),
+            f"{tool.calls:,}",
+            f"{tool.share:.0%}",
+            f"{tool.limit:.0%}",
+            style="bold" if tool.share > tool.limit else None,
+        )
+    console.print(table)
+    console.print()
+
+
+def _show_changes(console: Console, suggested: Suggested) -> None:
+    if suggested.changes:
+        console.print(_TITLE.format("what would change"))
+        table = _table()
+        table.add_column("setting", overflow="fold")
+        table.add_column("now", justify="right")
+        table.add_column("suggested", justify="right", style="bold")
+        for change in suggested.changes:
+            present = "-" if change.present is None else _number(change.present)
+            table.add_row(plain(".".join(change.path)), present, _number(change.value))
+        console.print(table)
+    else:
+        console.print("Nothing to change.")
+    console.print()
+    for line in too_few(suggested):
+        console.print(plain(line))
+
+
+def _number(value: float) -> str:
+    return f"{value:,}"
+
+
+def too_few(suggested: Suggested) -> Iterable[str]:
+    """Which agents have too few healthy turns for limits of their own."""
+    for agent, turns in suggested.too_few.items():
+        yield f"{agent}: {turns} healthy turns are too few for limits of its own."

@@ -1,0 +1,1 @@
+"""Thresholds from one's own runs: what each would have fired on, and which to choose."""

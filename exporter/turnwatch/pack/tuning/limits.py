@@ -1,0 +1,43 @@
+"""The thresholds in force: the pack's own, with what the settings say of single agents and tools."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from turnwatch.pack.overlay import overlay_of
+from turnwatch.pack.render import whole_config
+from turnwatch.settings import Settings
+
+
+class Limits:
+    """The pack's thresholds under some settings.
+
+    Raises:
+        MissingExtraError: The ``jsonnet`` package is missing.
+        SettingsError: A key below ``alerts`` is unknown or its value of the wrong kind.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._config: Mapping[str, Any] = whole_config(overlay_of(settings))
+
+    def of_agent(self, key: str, agent: str) -> float:
+        """The warning threshold of this key for this agent, or the only one."""
+        standard = _warning(self._config["thresholds"][key])
+        own = self._config["agents"].get(agent, {})
+        if key in own:
+            return _warning(own[key], standard)
+        if key == "conversationModelCalls" and "iterations" in own:  # goes in proportion, as in promql.libsonnet
+            iterations = _warning(self._config["thresholds"]["iterations"])
+            return math.ceil(standard * _warning(own["iterations"], iterations) / iterations)
+        return standard
+
+    def of_tool(self, key: str, tool: str) -> float:
+        """The warning threshold of this key for this tool, or the only one."""
+        standard = _warning(self._config["thresholds"][key])
+        return _warning(self._config["tools"].get(tool, {}).get(key, standard), standard)
+
+
+def _warning(threshold: Any, standard: float = 0.0) -> float:
+    return float(threshold.get("warning", standard) if isinstance(threshold, Mapping) else threshold)

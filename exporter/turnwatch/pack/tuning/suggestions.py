@@ -1,0 +1,263 @@
+"""Which limits one's own runs ask for.
+
+A turn is healthy unless it failed or the engine found it stuck. An alert's threshold is half as much again as what all
+but one in a hundred healthy turns stay under; a guard's limit, which takes an answer away, is twice that, and never
+below what a healthy turn has needed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from turnwatch.core.watch import OTHER, UNKNOWN
+from turnwatch.metrics.catalogue import TURN_SECONDS
+from turnwatch.pack.tuning.limits import Limits
+from turnwatch.pack.tuning.runs import AgentRuns, Group, Quantity, Runs, ToolRuns
+from turnwatch.settings import Budgets, Settings
+
+MIN_TURNS: Final = 50
+_ALERT_MARGIN: Final = 1.5
+_LIMIT_MARGIN: Final = 2.0
+_TOLERATED: Final = 0.01
+_MIN_CALLS: Final = 100
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """One value for the settings file.
+
+    Attributes:
+        path: The keys that lead to it.
+        value: What to set.
+        present: What is in force; None where nothing is.
+        why: The evidence, in one sentence or two.
+    """
+
+    path: Path
+    value: float | int
+    present: float | int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """What the runs ask for, and where they are too few to ask for anything.
+
+    Attributes:
+        changes: Values that differ from what is in force.
+        unchanged: How many values the runs confirm.
+        too_few: Agents with too few healthy turns, and how many they have.
+    """
+
+    changes: list[Suggestion]
+    unchanged: int
+    too_few: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Limit:
+    """How one quantity of an agent becomes settings."""
+
+    quantity: Quantity
+    of: str
+    alert: str
+    budget: str
+    unit: str = ""
+
+
+_LIMITS: Final = (
+    _Limit(Quantity.ITERATIONS, "model calls", "iterations", "max_steps"),
+    _Limit(Quantity.TOOL_CALLS, "tool calls", "", "max_tool_calls"),
+    _Limit(Quantity.TOKENS, "tokens", "turnTokens", "max_tokens"),
+    _Limit(Quantity.SPEND_USD, "dollars", "turnSpendUsd", "max_usd", "USD"),
+    _Limit(Quantity.SECONDS, "seconds", "openTurnSeconds", "max_seconds", "s"),
+)
+_CONVERSATION_LIMITS: Final = (
+    _Limit(Quantity.CONVERSATION_MODEL_CALLS, "model calls", "conversationModelCalls", ""),
+    _Limit(Quantity.CONVERSATION_SPEND_USD, "dollars", "conversationSpendUsd", "", "USD"),
+    _Limit(Quantity.CONVERSATION_IDENTICAL_CALLS, "identical calls", "conversationIdenticalCalls", ""),
+)
+
+
+def suggest(runs: Runs, settings: Settings, limits: Limits, min_turns: int = MIN_TURNS) -> Suggested:
+    """Limits for every agent and tool with enough runs.
+
+    Args:
+        runs: What was seen.
+        settings: What is set now.
+        limits: The pack's thresholds under these settings.
+        min_turns: Healthy turns that an agent must have, or that must have used a tool.
+    """
+    return _Suggester(runs, settings, limits, min_turns).suggested()
+
+
+class _Suggester:
+    def __init__(self, runs: Runs, settings: Settings, limits: Limits, min_turns: int) -> None:
+        self.runs = runs
+        self.settings = settings
+        self.limits = limits
+        self.min_turns = min_turns
+
+    def suggested(self) -> Suggested:
+        found: list[Suggestion] = []
+        too_few: dict[str, int] = {}
+        for name, agent in _named(self.runs.agents):
+            healthy = agent.count(_healthy)
+            if healthy < self.min_turns:
+                too_few[name] = healthy
+            else:
+                found += self._of_agent(name, agent)
+        for name, tool in _named(self.runs.tools):
+            found += self._of_identical_calls(name, tool)
+            found += self._of_errors(name, tool)
+        changes = [one for one in found if one.value != one.present]
+        return Suggested(changes, len(found) - len(changes), too_few)
+
+    def _of_agent(self, name: str, agent: AgentRuns) -> Iterator[Suggestion]:
+        budgets = _budgets_of(self.settings, name)
+        present_iterations = iterations = self.limits.of_agent("iterations", name)
+        for limit in _LIMITS:
+            values = agent.of(limit.quantity, _healthy)
+            if len(values) < self.min_turns:
+                continue
+            wanted = rounded(_above(values.quantile(0.99), limit.unit), limit.unit)
+            if limit.quantity is Quantity.ITERATIONS:
+                iterations = wanted
+            if limit.alert:
+                present = self.limits.of_agent(limit.alert, name)
+                why = _evidence(agent, limit, present)
+                yield Suggestion(_alert_path(name, limit.alert), wanted, _plain(present), why)
+            yield Suggestion(
+                ("agents", name, "budgets", limit.budget),
+                rounded(max(wanted * _LIMIT_MARGIN, values.largest), limit.unit),
+                getattr(budgets, limit.budget),
+                f"The largest of {len(values)} healthy turns took {shown(values.largest, limit.unit)} {limit.of}.",
+            )
+        yield from self._of_latency(name, agent)
+        if self.runs.has_conversations:
+            yield from self._of_conversations(name, agent, iterations / present_iterations)
+
+    def _of_latency(self, name: str, agent: AgentRuns) -> Iterator[Suggestion]:
+        values = agent.of(Quantity.SECONDS, _healthy)
+        if len(values) < self.min_turns:
+            return
+        slow = values.quantile(0.95)
+        # The alert reads a histogram, which knows its boundaries only.
+        boundary = next((bound for bound in TURN_SECONDS if bound >= slow * _ALERT_MARGIN), None)
+        if boundary is not None:
+            yield Suggestion(
+                ("alerts", "agents", name, "turnSeconds"),
+                _plain(boundary),
+                _plain(self.limits.of_agent("turnSeconds", name)),
+                f"One healthy turn in twenty takes {shown(slow, 's')} s or more; a boundary of the histogram.",
+            )
+
+    def _of_conversations(self, name: str, agent: AgentRuns, more_iterations: float) -> Iterator[Suggestion]:
+        for limit in _CONVERSATION_LIMITS:
+            values = agent.of(limit.quantity, _healthy)
+            present = in_force = self.limits.of_agent(limit.alert, name)
+            if limit.quantity is Quantity.CONVERSATION_MODEL_CALLS:  # moves with the agent's iterations
+                in_force = math.ceil(present * more_iterations)
+            if len(values) >= self.min_turns and values.past(in_force) > _TOLERATED * len(values):
+                yield Suggestion(
+                    _alert_path(name, limit.alert),
+                    rounded(_above(values.quantile(0.99), limit.unit), limit.unit),
+                    _plain(present),
+                    _evidence(agent, limit, in_force, "conversations"),
+                )
+
+    def _of_identical_calls(self, name: str, tool: ToolRuns) -> Iterator[Suggestion]:
+        override = self.settings.tools.overrides.get(name)
+        counts = tool.identical_calls
+        if (override and override.polling) or len(counts) < self.min_turns:
+            return
+        present = self.limits.of_tool("identicalCalls", name)
+        flagged = counts.past(present)
+        if flagged > _TOLERATED * len(counts):
+            known = tool.same + tool.changed
+            results = f" {tool.changed / known:.0%} of its repeats brought another result." if known else ""
+            yield Suggestion(
+                ("tools", "overrides", name, "max_identical_calls"),
+                int(counts.quantile(0.99)),
+                _plain(present),
+                f"{flagged} of {len(counts)} healthy turns with this tool ({flagged / len(counts):.0%}) made more than "
+                f"{shown(present)} identical calls.{results} Calls in vain still page: AgentLoopDetected.",
+            )
+
+    def _of_errors(self, name: str, tool: ToolRuns) -> Iterator[Suggestion]:
+        share = tool.errors / tool.calls if tool.calls else 0.0
+        limit = self.limits.of_tool("toolErrorShare", name)
+        if tool.calls < _MIN_CALLS or share * _ALERT_MARGIN <= limit:
+            return
+        path = ("alerts", "tools", name, "toolErrorShare")
+        warning = min(0.9, rounded(share * _ALERT_MARGIN, "USD"))
+        why = f"{tool.errors} of its {tool.calls} calls failed ({share:.0%}): is it broken, or is that its way?"
+        yield Suggestion((*path, "warning"), warning, limit, why)
+        critical = round((1 + warning) / 2, 2)
+        yield Suggestion((*path, "critical"), critical, None, "Between the warning one and all of them.")
+
+
+_T = TypeVar("_T", AgentRuns, ToolRuns)
+
+
+def _named(found: dict[str, _T]) -> list[tuple[str, _T]]:
+    """Those that a setting can name."""
+    return [(name, runs) for name, runs in sorted(found.items()) if name not in (OTHER, UNKNOWN)]
+
+
+def _healthy(group: Group) -> bool:
+    return group.is_healthy
+
+
+def _evidence(agent: AgentRuns, limit: _Limit, present: float, of: str = "turns") -> str:
+    everything = agent.of(limit.quantity)
+    healthy = agent.of(limit.quantity, _healthy)
+    flagged = everything.past(present)
+    return (
+        f"{len(everything)} {of}, {len(healthy)} of them healthy: median {shown(healthy.quantile(0.5), limit.unit)} "
+        f"{limit.of}, p99 {shown(healthy.quantile(0.99), limit.unit)}; the present {shown(present, limit.unit)} would "
+        f"have flagged {flagged} ({flagged / len(everything):.0%}), {healthy.past(present)} of them healthy."
+    )
+
+
+def _alert_path(agent: str, key: str) -> Path:
+    return ("agents", agent, "iteration_threshold") if key == "iterations" else ("alerts", "agents", agent, key)
+
+
+def _budgets_of(settings: Settings, agent: str) -> Budgets:
+    own = settings.agents.get(agent)
+    if own is None or own.budgets is None:
+        return settings.budgets
+    return settings.budgets.model_copy(update=own.budgets.model_dump(exclude_unset=True))
+
+
+def _above(value: float, unit: str) -> float:
+    """Past a value by the margin; past a small count by two at least."""
+    return value * _ALERT_MARGIN if unit else max(value * _ALERT_MARGIN, value + 2)
+
+
+def rounded(value: float, unit: str = "") -> float | int:
+    """Up to a number that people would choose: two significant digits, whole where it is no dollars."""
+    if value <= 0:
+        return 1
+    exponent = math.floor(math.log10(value)) - 1
+    if unit != "USD":
+        exponent = max(0, exponent)
+    scale = 10.0**exponent
+    return _plain(round(math.ceil(value / scale - 1e-9) * scale, max(0, -exponent)))
+
+
+def shown(value: float, unit: str = "") -> str:
+    """A value as people write it."""
+    if unit == "USD":
+        return f"{value:.3g}" if value < 10 else f"{value:,.2f}"
+    return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+
+
+def _plain(value: float) -> float | int:
+    return int(value) if value == int(value) else value
