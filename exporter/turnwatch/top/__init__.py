@@ -1,0 +1,1 @@
+"""``turnwatch top``: what agents do now, read from exporters or from a Prometheus."""
