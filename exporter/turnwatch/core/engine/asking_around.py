@@ -23,8 +23,8 @@ class _Tool:
         self.exact: Digest | None = None
         self.bag: Digest | None = None
         self.number = 0
-        self.empty = Streak()
-        self.same = Streak()
+        self.empty: Streak | None = None
+        self.same: Streak | None = None
 
 
 class AskingAround:
@@ -71,16 +71,18 @@ class AskingAround:
             tool.exact, tool.bag = result.exact, bag
         if not same:
             tool.number = number
-            tool.same.end()
+            tool.same = None
         if empty:
             if is_polling(call) or takes_note(call):
                 return None
+            tool.empty = tool.empty or Streak()
             self._add(tool.empty, number, round_, novel)
             return _empty(call.tool, tool.empty, self._t)
-        tool.empty.end()
+        tool.empty = None
         if not same or known or not asks_in_words(call):
             return None
-        if not tool.same.rounds:
+        if tool.same is None:
+            tool.same = Streak()
             self._add(tool.same, before, round_ - 1, novel)
         self._add(tool.same, number, round_, novel)
         return _reworded(call.tool, tool.same, self._t)

@@ -13,7 +13,7 @@ from turnwatch.core.engine.finding import Finding, worst
 from turnwatch.core.engine.identity import identity
 from turnwatch.core.engine.memory import Answer, Memory, Question, Results
 from turnwatch.core.engine.replies import Monologue
-from turnwatch.core.engine.streaks import ErrorStreak, Streak
+from turnwatch.core.engine.streaks import Trouble
 from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Evidence
@@ -73,11 +73,9 @@ class Engine:
         "_deep",
         "_deep_round",
         "_epoch",
-        "_errors",
         "_in_child_turn",
         "_memory",
         "_monologue",
-        "_no_news",
         "_novel",
         "_reported",
         "_results",
@@ -86,8 +84,8 @@ class Engine:
         "_round_id",
         "_said",
         "_t",
+        "_trouble",
         "_turns_are_rounds",
-        "_unknown_tools",
         "_volatile_keys",
         "_with_arguments",
         "_with_results",
@@ -127,12 +125,11 @@ class Engine:
         self._deep = 0
         self._deep_round = -1
         self._asking_around = AskingAround(self._t)
-        self._errors = ErrorStreak()
-        self._no_news = Streak()
-        self._unknown_tools = Streak()
-        self._monologue = Monologue()
-        self._blind: deque[tuple[int, int]] | None = None  # most turns know their results
-        self._reported: dict[tuple[str, str], int] = {}
+        # Most turns meet none of these.
+        self._trouble: Trouble | None = None
+        self._monologue: Monologue | None = None
+        self._blind: deque[tuple[int, int]] | None = None
+        self._reported: dict[tuple[str, str], int] | None = None
         self._said = (-1, -1, -1)
 
     @property
@@ -186,7 +183,7 @@ class Engine:
         if not self._turns_are_rounds and (call.round is None or call.round != self._round_id):
             self._round_id = call.round
             self._round += 1
-        self._monologue.end()
+        self._monologue = None
         question = self._memory.question(key, self._epoch, self.calls, self._round)
         result = call.result
         if result is None and call.outcome in ("error", "denied"):
@@ -229,6 +226,7 @@ class Engine:
             rounds = replies.replied_alike(self._memory, self._epoch, text, agent, number, self._round, self._novel)
         else:
             self._round += 1
+            self._monologue = self._monologue or Monologue()
             rounds = self._monologue.reply(text, number, self._round)
         found = replies.monologue(rounds, number, self._t)
         return self._report("", [found]) if found is not None else None
@@ -248,18 +246,19 @@ class Engine:
         t, tool, number = self._t, call.tool, self.calls
         self._acts += 1
         answer = self._answer(call, question, error)
-        question.fail(number, self._round, self._worked)
-        question.fail_alike(error, number)
-        self._errors.add_error(error, number, self._round)
+        question.history.fail(number, self._round, self._worked)
+        question.history.fail_alike(error, number, new_round=question.in_round == 1)
+        trouble = self._trouble = self._trouble or Trouble()
+        trouble.errors.add_error(error, number, self._round)
         if error.names_unknown_tool:
-            self._unknown_tools.add(number, self._round)
-            findings.append(failing.unknown_tools(self._unknown_tools, t))
+            trouble.unknown_tools.add(number, self._round)
+            findings.append(failing.unknown_tools(trouble.unknown_tools, t))
         else:
-            self._unknown_tools.end()
+            trouble.unknown_tools.end()
         still = self._stands_still(answer.novel_at_first, answer.rounds, t.error_novel)
         findings.append(failing.same_call_fails(tool, question, answer, still, t))
         findings.append(failing.futile(tool, question, t))
-        findings.append(failing.similar_errors(self._errors, t))
+        findings.append(failing.similar_errors(trouble.errors, t))
         self._note_news(self._results.see(error.normal), findings)
         self._round_trip(answer, findings)
 
@@ -277,7 +276,7 @@ class Engine:
         waits = is_polling(call)
         self._acts += not waits
         if self.last.repeat_result == "changed" and not waits:
-            question.change_digits(result.digitless, self.calls)
+            question.history.change_digits(result.digitless, self.calls, is_second=question.calls == 2)
             findings.append(repeating.weak(call.tool, question, t))
         changed = changes is True and (first or question.is_changed_by(result))
         if changed:
@@ -291,11 +290,12 @@ class Engine:
             if news:
                 self._news()
             at = polling.answered_at(call)
-            question.answer_first(result.exact, self.calls, self._round, self._novel, at, self._acts)
+            question.answer_first(result.exact, self._novel, at, self._acts)
             known = False
         else:
-            question.futile = 0
-            before = question.latest
+            history = question.history
+            history.futile = 0
+            before = history.latest
             answer = self._answer(call, question, result, waits)
             if answer is before and not answer.nearly and self.last.repeat_result == "changed":
                 self.last.repeat_result = "same"  # by all but durations, dates and the like
@@ -327,29 +327,24 @@ class Engine:
     def _start_epoch(self) -> None:
         self._epoch += 1
         self._asking_around.forget()
-        self._errors.end()
-        self._no_news.end()
-        self._unknown_tools.end()
+        self._trouble = None
         self._blind = None
         self._deep = 0
 
     def _news(self) -> None:
         self._novel += 1
         self._deep = 0
-        if self._errors.rounds:
-            self._errors.end()
-        if self._no_news.rounds:
-            self._no_news.end()
-        if self._unknown_tools.rounds:
-            self._unknown_tools.end()
+        self._trouble = None
 
     def _note_news(self, seen_before: int, findings: list[Finding | None]) -> None:
         """A result that was not seen lately is news; a second look is neither news nor going in circles."""
         if not seen_before:
-            self._no_news.end()
+            if self._trouble is not None:
+                self._trouble.no_news.end()
         elif seen_before > 1:
-            self._no_news.add(self.calls, self._round)
-            findings.append(repeating.no_news(self._no_news, self._t))
+            trouble = self._trouble = self._trouble or Trouble()
+            trouble.no_news.add(self.calls, self._round)
+            findings.append(repeating.no_news(trouble.no_news, self._t))
 
     def _answer(self, call: ToolCall, question: Question, result: Evidence, waits: bool = False) -> Answer:
         answer = question.answer(result, self.calls, self._round, self._novel)
@@ -388,9 +383,10 @@ class Engine:
         if (epoch, novel) == (self._epoch, self._novel) and said >= rank:
             return None
         where = (found.kind, tool)
-        if self._reported.get(where, -1) >= rank or len(self._reported) >= _MAX_TOOLS:
+        reported = self._reported = self._reported or {}
+        if reported.get(where, -1) >= rank or len(reported) >= _MAX_TOOLS:
             return None
-        self._reported[where] = rank
+        reported[where] = rank
         self._said = (self._epoch, self._novel, rank)
         verdict = Verdict(
             kind=found.kind,

@@ -29,12 +29,13 @@ def same_call_fails(
     The second is the rule of OpenHands' stuck detector.
     """
     same_text = answer.rounds - (t.nearly if answer.nearly else 0) if standing_still else 0
-    failures = max(same_text, question.failures)
+    history = question.history
+    failures = max(same_text, history.failures)
     found = severity(failures, t.error_warn, t.error_stuck)
     return found and Finding(
         "error_stall",
         found,
-        answer.numbers if same_text >= question.failures else question.failure_numbers,
+        answer.numbers if same_text >= history.failures else history.failure_numbers,
         f"{tool} failed {failures} times with the same arguments.",
         "the tool, its arguments, and that it failed",
         "other arguments, a change of state before trying again, or a success",
@@ -43,12 +44,13 @@ def same_call_fails(
 
 def futile(tool: str, question: Question, t: Thresholds) -> Finding | None:
     """The same call fails with the same text whatever is changed between."""
-    found = severity(question.futile, t.futile_warn, t.futile_stuck)
+    history = question.history
+    found = severity(history.futile, t.futile_warn, t.futile_stuck)
     return found and Finding(
         "error_stall",
         found,
-        question.futile_numbers,
-        f"{tool} failed {question.futile} times in a row with the same error, whatever was changed between.",
+        history.futile_numbers,
+        f"{tool} failed {history.futile} times in a row with the same error, whatever was changed between.",
         "the tool, its arguments and its error",
         "a success, or an error with another text",
     )

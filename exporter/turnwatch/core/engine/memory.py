@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 from turnwatch.core.evidence import Digest, Evidence, same_page
@@ -69,17 +68,13 @@ class Answer:
         return True
 
 
-class Question:
-    """One call (tool and arguments) and what it was answered.
-
-    Most calls are made once, so what only a second call needs is set up at the second call.
+class History:
+    """What a call that was made again, or failed, was answered over time.
 
     Attributes:
-        calls: How often it was asked in this turn.
-        in_round: How often it was asked in the present round.
-        epoch: The state epoch to which the answers belong.
-        exact: Digest of its latest result; None before the first, and when that is not known.
         answers: Its answers in this epoch, by exact or normalised digest; None while there is only the first.
+        latest: The latest of them.
+        round_numbers: The numbers of its calls in the present round, where there are several.
         failures: How often in a row it failed, nothing at all having worked between.
         futile: How often in a row it failed with the same text, whatever was changed between.
         weak: How often in a row only digits of its result changed.
@@ -87,103 +82,37 @@ class Question:
 
     __slots__ = (
         "answers",
-        "calls",
         "digitless",
-        "epoch",
-        "exact",
         "failure_numbers",
         "failure_round",
         "failures",
-        "first",
         "futile",
         "futile_error",
         "futile_numbers",
-        "in_round",
         "latest",
-        "round",
         "round_numbers",
         "weak",
         "weak_numbers",
         "worked_before",
     )
 
-    def __init__(self, epoch: int, number: int, round_: int) -> None:
-        self.epoch = epoch
-        self.calls = 1
-        self.round = round_
-        self.in_round = 1
-        self.round_numbers: tuple[int, ...] | list[int] = (number,)
-        self.exact: Digest | None = None
-        self.first: tuple[Digest, int, int, int, float | None, int] | None = None
+    def __init__(self) -> None:
         self.answers: dict[Digest, Answer] | None = None
         self.latest: Answer | None = None
+        self.round_numbers: list[int] = []
         self.failures = 0
         self.futile = 0
         self.weak = 0
 
-    def ask_again(self, number: int, round_: int) -> None:
-        """Note that it is asked once more."""
-        self.calls += 1
-        if self.round != round_:
-            self.round = round_
-            self.in_round = 1
-            self.round_numbers = (number,)
-            return
-        self.in_round += 1
-        numbers = self.round_numbers = list(self.round_numbers)
-        add_number(numbers, number)
-
-    def start_epoch(self, epoch: int) -> None:
+    def start_epoch(self) -> None:
         """Forget the answers: state has changed since."""
-        self.epoch = epoch
-        self.first = None
         self.answers = None
         self.latest = None
         self.failures = 0
         self.weak = 0
 
-    def answer_first(self, exact: Digest, number: int, round_: int, novel: int, at: float | None, acts: int) -> None:
-        """Note its first answer in this epoch, as cheaply as can be."""
-        self.exact = exact
-        self.first = (exact, number, round_, novel, at, acts)
-
-    def answer(self, result: Evidence, number: int, round_: int, novel: int) -> Answer:
-        """The answer that this result is: one that was there before, or a new one."""
-        answers = self.answers
-        if answers is None:
-            answers = self.answers = {}
-            if self.first is not None:
-                exact, first_number, first_round, first_novel, at, acts = self.first
-                self.latest = answers[exact] = Answer(first_number, first_round, first_novel)
-                self.latest.asked_at = at
-                self.latest.acts = acts
-        found = answers.get(result.exact)
-        if found is None and self.exact is None:
-            # What costs time (is the difference one that matters?) waits until the call is made again.
-            found = answers[result.exact] = Answer(number, round_, novel)
-        elif found is None:
-            found = answers.get(result.normal)
-            if found is None and self.latest is not None and same_page(self.latest.simhash, result.simhash):
-                found = self.latest
-                found.nearly = True
-            if found is None:
-                found = Answer(number, round_, novel)
-                found.simhash = result.simhash
-            if len(answers) >= _MAX_ANSWERS:
-                del answers[next(iter(answers))]
-            answers[result.normal] = found
-        self.latest = found
-        self.exact = result.exact
-        return found
-
-    def is_changed_by(self, result: Evidence) -> bool:
-        """Whether this result, by more than digits and ids, is another than this call had lately."""
-        if self.exact == result.exact or self.weak > 1:
-            return False
-        return self.exact is not None and not (self.answers and result.normal in self.answers)
-
-    def fail(self, number: int, round_: int, worked: int) -> int:
-        """Note a failure; how often in a row it failed, ``worked`` calls having worked so far in the turn."""
+    def fail(self, number: int, round_: int, worked: int) -> None:
+        """Note a failure, ``worked`` calls having worked so far in the turn."""
         if not self.failures or self.worked_before != worked:
             self.worked_before: int = worked
             self.failures = 0
@@ -193,32 +122,137 @@ class Question:
             self.failure_round = round_
             self.failures += 1
         add_number(self.failure_numbers, number)
-        return self.failures
 
-    def fail_alike(self, error: Evidence, number: int) -> int:
-        """Note a failure; how often in a row it was this one."""
+    def fail_alike(self, error: Evidence, number: int, *, new_round: bool) -> None:
+        """Note what the failure said."""
         if not self.futile or self.futile_error != error.normal:
             self.futile = 0
             self.futile_error: Digest = error.normal
             self.futile_numbers: list[int] = []
-        if self.in_round == 1:
+        if new_round:
             self.futile += 1
         add_number(self.futile_numbers, number)
-        return self.futile
 
-    def change_digits(self, digitless: Digest | None, number: int) -> int:
-        """Note another result; how often in a row only its digits changed."""
+    def change_digits(self, digitless: Digest | None, number: int, *, is_second: bool) -> None:
+        """Note another result, of which maybe only the digits changed."""
         if digitless is None:
             self.weak = 0
         elif not self.weak or self.digitless != digitless:
             # The result before this one was not looked at; it may well have been the first of them.
-            self.weak = 2 if self.calls == 2 else 1
+            self.weak = 2 if is_second else 1
             self.digitless: Digest = digitless
             self.weak_numbers: list[int] = [number]
         else:
             self.weak += 1
             add_number(self.weak_numbers, number)
-        return self.weak
+
+
+class Question:
+    """One call (tool and arguments) and what it was answered.
+
+    Most calls are made once and work: of those no more is kept than a second call is compared with.
+
+    Attributes:
+        calls: How often it was asked in this turn.
+        round, in_round: The present round, and how often it was asked in that.
+        number: The number of its first call in the present round.
+        epoch: The state epoch to which the answers belong.
+        exact: Digest of its latest result; None before the first, and when that is not known.
+    """
+
+    __slots__ = ("_acts", "_at", "_history", "_novel", "calls", "epoch", "exact", "in_round", "number", "round")
+
+    def __init__(self, epoch: int, number: int, round_: int) -> None:
+        self.epoch = epoch
+        self.calls = 1
+        self.round = round_
+        self.in_round = 1
+        self.number = number
+        self.exact: Digest | None = None
+        self._novel = -1  # of the first answer, as long as that is the only one
+        self._at: float | None = None
+        self._acts = 0
+        self._history: History | None = None
+
+    @property
+    def history(self) -> History:
+        """What came of its calls, but for the first one that worked."""
+        history = self._history
+        if history is None:
+            history = self._history = History()
+            if self._novel >= 0:
+                assert self.exact is not None
+                history.latest = Answer(self.number, self.round, self._novel)
+                history.latest.asked_at = self._at
+                history.latest.acts = self._acts
+                history.answers = {self.exact: history.latest}
+        return history
+
+    @property
+    def round_numbers(self) -> list[int]:
+        """The numbers of its calls in the present round (bounded)."""
+        return self.history.round_numbers if self.in_round > 1 else [self.number]
+
+    def ask_again(self, number: int, round_: int) -> None:
+        """Note that it is asked once more."""
+        history = self.history
+        self.calls += 1
+        if self.round != round_:
+            self.round = round_
+            self.in_round = 1
+            self.number = number
+            return
+        self.in_round += 1
+        if self.in_round == 2:
+            history.round_numbers = [self.number]
+        add_number(history.round_numbers, number)
+
+    def start_epoch(self, epoch: int) -> None:
+        """Forget the answers: state has changed since."""
+        self.epoch = epoch
+        if self._history is not None:
+            self._history.start_epoch()
+
+    def answer_first(self, exact: Digest, novel: int, at: float | None, acts: int) -> None:
+        """Note what its first call was answered, as cheaply as can be."""
+        self.exact = exact
+        self._novel = novel
+        self._at = at
+        self._acts = acts
+
+    def answer(self, result: Evidence, number: int, round_: int, novel: int) -> Answer:
+        """The answer that this result is: one that was there before, or a new one."""
+        history = self.history
+        answers = history.answers
+        if answers is None:
+            answers = history.answers = {}
+        found = answers.get(result.exact)
+        if found is None and self.exact is None:
+            # What costs time (is the difference one that matters?) waits until the call is made again.
+            found = answers[result.exact] = Answer(number, round_, novel)
+        elif found is None:
+            latest = history.latest
+            found = answers.get(result.normal)
+            if found is None and latest is not None and same_page(latest.simhash, result.simhash):
+                found = latest
+                found.nearly = True
+            if found is None:
+                found = Answer(number, round_, novel)
+                found.simhash = result.simhash
+            if len(answers) >= _MAX_ANSWERS:
+                del answers[next(iter(answers))]
+            answers[result.normal] = found
+        history.latest = found
+        self.exact = result.exact
+        return found
+
+    def is_changed_by(self, result: Evidence) -> bool:
+        """Whether this result, by more than digits and ids, is another than this call had lately."""
+        history = self.history
+        if self.exact is None or self.exact == result.exact or history.weak > 1:
+            return False
+        # Against a single result before it, another text is enough: there is no row yet that it could be part of.
+        return self.calls == 2 or not (history.answers and result.normal in history.answers)
 
 
 class Memory:
@@ -232,26 +266,28 @@ class Memory:
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
-        self._once: OrderedDict[int, Question] = OrderedDict()
-        self._repeated: OrderedDict[int, Question] = OrderedDict()
+        self._once: dict[int, Question] = {}
+        self._repeated: dict[int, Question] | None = None  # most turns repeat nothing
         self.dropped = 0
 
     def __len__(self) -> int:
-        return len(self._once) + len(self._repeated)
+        return len(self._once) + len(self._repeated or ())
 
     def question(self, key: int, epoch: int, number: int, round_: int) -> Question:
         """The question with this key, asked once more or for the first time."""
-        question = self._once.pop(key, None)
-        if question is not None:
-            self._repeated[key] = question
-        else:
-            question = self._repeated.get(key)
+        once, repeated = self._once, self._repeated
+        question = repeated.pop(key, None) if repeated else None
+        if question is None:
+            question = once.pop(key, None)
             if question is None:
-                question = self._once[key] = Question(epoch, number, round_)
-                if len(self._once) + len(self._repeated) > self._bound:
+                question = once[key] = Question(epoch, number, round_)
+                if len(self) > self._bound:
                     self._drop()
                 return question
-            self._repeated.move_to_end(key)
+            if repeated is None:
+                repeated = self._repeated = {}
+        assert repeated is not None
+        repeated[key] = question  # last in line
         question.ask_again(number, round_)
         if question.epoch != epoch:
             question.start_epoch(epoch)
@@ -260,7 +296,8 @@ class Memory:
     def _drop(self) -> None:
         self.dropped += 1
         # The newest singleton is the question being asked: it stays.
-        (self._once if len(self._once) > 1 else self._repeated).popitem(last=False)
+        questions = self._once if len(self._once) > 1 or not self._repeated else self._repeated
+        del questions[next(iter(questions))]
 
 
 class Results:
@@ -269,7 +306,7 @@ class Results:
     __slots__ = ("_seen",)
 
     def __init__(self) -> None:
-        self._seen: OrderedDict[Digest, int] = OrderedDict()
+        self._seen: dict[Digest, int] = {}
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -279,7 +316,7 @@ class Results:
         before = self._seen.pop(digest, 0)
         self._seen[digest] = before + 1
         if not before and len(self._seen) > _MAX_RESULTS:
-            self._seen.popitem(last=False)
+            del self._seen[next(iter(self._seen))]
         return before
 
 

@@ -24,12 +24,13 @@ def stale(tool: str, answer: Answer, t: Thresholds) -> Finding | None:
 
 def weak(tool: str, question: Question, t: Thresholds) -> Finding | None:
     """The same call with results that differ in digits only: a clock, a counter, an age."""
-    found = severity(question.weak, t.weak_warn, t.weak_stuck)
+    history = question.history
+    found = severity(history.weak, t.weak_warn, t.weak_stuck)
     return found and Finding(
         "repeat",
         found,
-        question.weak_numbers,
-        f"{tool} was called {question.weak} times with the same arguments and only digits of its result changed.",
+        history.weak_numbers,
+        f"{tool} was called {history.weak} times with the same arguments and only digits of its result changed.",
         "the tool, its arguments and every word of its result",
         "a result with new words, or other arguments",
     )
@@ -82,7 +83,7 @@ def parallel(tool: str, question: Question, t: Thresholds) -> Finding | None:
     return Finding(
         "repeat",
         "warn",
-        list(question.round_numbers),
+        question.round_numbers,
         f"One model reply asked for {tool} {question.in_round} times with the same arguments.",
         "the tool and its arguments",
         "asking once",

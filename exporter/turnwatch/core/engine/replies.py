@@ -14,17 +14,13 @@ _REPLY: Final = "\0reply"
 
 
 class Monologue:
-    """The latest text replies without a tool call between them."""
+    """The latest text replies; a tool call between them ends it."""
 
     __slots__ = ("_streak", "_text")
 
     def __init__(self) -> None:
         self._streak = Streak()
         self._text: Digest | None = None
-
-    def end(self) -> None:
-        """A tool was called."""
-        self._streak.end()
 
     def reply(self, text: Evidence, number: int, round_: int) -> int:
         """Note a reply; how often in a row it was given."""
@@ -39,7 +35,7 @@ def replied_alike(memory: Memory, epoch: int, text: Evidence, agent: str, number
     """In how many turns this agent has given this reply, neither a user nor news having come between."""
     question = memory.question(hash((agent, _REPLY)), epoch, number, turn)
     if question.calls == 1:
-        question.answer_first(text.exact, number, turn, novel, None, 0)
+        question.answer_first(text.exact, novel, None, 0)
         return 1
     answer = question.answer(text, number, turn, novel)
     if answer.numbers[-1] != number or answer.last_round != turn:

@@ -75,3 +75,14 @@ class ErrorStreak(Streak):
             or (error.digitless is not None and error.digitless == self._digitless)
             or same_page(error.simhash, self._simhash)
         )
+
+
+class Trouble:
+    """What goes wrong in a row: made when something does, and dropped with the first news."""
+
+    __slots__ = ("errors", "no_news", "unknown_tools")
+
+    def __init__(self) -> None:
+        self.errors = ErrorStreak()
+        self.no_news = Streak()
+        self.unknown_tools = Streak()
