@@ -6,9 +6,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
-from threading import Event
 from typing import Annotated, Final
 
 import orjson
@@ -23,7 +22,7 @@ from turnwatch.top.columns import KEYS
 from turnwatch.top.journal import Journal
 from turnwatch.top.live import CAN_WATCH, Wakeup, watch
 from turnwatch.top.marks import Marks
-from turnwatch.top.polling import Polling
+from turnwatch.top.polling import Polling, SourceState
 from turnwatch.top.report import as_json, as_lines
 from turnwatch.top.sources import Forced, source_of
 from turnwatch.top.view import View
@@ -34,6 +33,7 @@ NO_SOURCE: Final = 2
 
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _LOOKS_FOR_RATES: Final = 2
+_REQUESTS_A_LOOK: Final = 2  # the first finds out what the source is
 _UNBOUND_COLUMNS: Final = 160
 """Width of a table that goes to no terminal: every column has room."""
 
@@ -42,9 +42,9 @@ def seconds_of(text: str) -> float:
     """Read a duration: 2s, 500ms, 1m; a number alone is seconds.
 
     Raises:
-        SettingsError: It is none, or not above 0.
+        SettingsError: It is none, or less than 50 ms or more than a day.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|)", text.strip())
+    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s|m|h|)", text.strip(), re.ASCII)
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if not 0.05 <= seconds <= 86_400.0:
         raise SettingsError(f"{text!r} is no duration: 2s, 500ms or 1m is needed")
@@ -79,34 +79,27 @@ def top(
         raise SettingsError("--json goes with --once")
     if sort not in KEYS:
         raise SettingsError(f"--sort {sort!r}: one of {', '.join(KEYS)} is needed")
-    if not once and not _is_watchable():
-        raise SettingsError("this is no terminal to draw on; --once prints one table")
-    headers = headers_of(header or [])
     forced: Forced = "prometheus" if prometheus else "metrics" if metrics else "auto"
-    timeout_seconds = seconds_of(timeout)
+    headers = headers_of(header or [])
+    interval_seconds, timeout_seconds, window_seconds = map(seconds_of, (interval, timeout, window))
     sources = [
         source_of(
             address_of(url, headers),
-            window_seconds=seconds_of(window),
+            window_seconds=window_seconds,
             timeout_seconds=timeout_seconds,
             selector=selector,
             forced=forced,
         )
         for url in dict.fromkeys(urls)
     ]
+    if not once:
+        _refuse_what_cannot_be_drawn_on()
     journal, marks = Journal(), Marks(load_settings(path=config))
     view = View(sort=sort, filter=filter_text)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a terminal without UTF-8 shows less, not nothing
-    news = Event()
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # without UTF-8: "?" instead of an end
     wakeup = None if once else Wakeup()
-
-    def on_news() -> None:
-        news.set()
-        if wakeup is not None:
-            wakeup.ring()
-
-    polling = Polling(sources, seconds_of(interval), on_news)
+    polling = Polling(sources, interval_seconds, *(() if wakeup is None else (wakeup.ring,)))
 
     def board() -> Board:
         states = polling.states
@@ -115,10 +108,9 @@ def top(
 
     polling.start()
     try:
-        looks = _LOOKS_FOR_RATES if once else 1
-        patience = looks * (2 * timeout_seconds + seconds_of(interval))
-        _wait(news, lambda: _are_there(polling, looks, is_first_enough=not once), patience)
-        _complain(polling, is_once=once)
+        patience = _LOOKS_FOR_RATES * (_REQUESTS_A_LOOK * timeout_seconds + interval_seconds)
+        states = polling.wait_for(_have_rates if once else _can_begin, patience)
+        _refuse_if_all_are_down(states, is_once=once)
         if wakeup is not None:
             watch(board, view, wakeup)
         elif as_json_only:
@@ -129,6 +121,30 @@ def top(
         polling.stop()
 
 
+def _refuse_what_cannot_be_drawn_on() -> None:
+    if not CAN_WATCH:
+        raise SettingsError("watching needs a POSIX terminal; --once works here, too")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()) or Console().is_dumb_terminal:
+        raise SettingsError("this is no terminal to draw on; --once prints one table")
+
+
+def _have_rates(states: Sequence[SourceState]) -> bool:
+    return all(state.error is not None or state.looks >= _LOOKS_FOR_RATES for state in states)
+
+
+def _can_begin(states: Sequence[SourceState]) -> bool:
+    return any(state.is_up for state in states) or all(state.looks for state in states)
+
+
+def _refuse_if_all_are_down(states: Sequence[SourceState], *, is_once: bool) -> None:
+    is_any_up = any(state.is_up for state in states)
+    for state in states:
+        if not state.is_up and (is_once or not is_any_up):  # the screen has its own line for those
+            typer.echo(f"turnwatch: {state.error or f'{state.address}: no answer'}", err=True)
+    if not is_any_up:
+        raise typer.Exit(NO_SOURCE)
+
+
 def _print_all(board: Board, view: View) -> None:
     console = Console(highlight=False)
     if not console.is_terminal and "COLUMNS" not in os.environ:
@@ -136,35 +152,3 @@ def _print_all(board: Board, view: View) -> None:
     for line in as_lines(board, view, console.width):
         line.rstrip()
         console.print(line, no_wrap=True, crop=True)
-
-
-def _is_watchable() -> bool:
-    if not CAN_WATCH:
-        raise SettingsError("watching needs a POSIX terminal; --once works here, too")
-    return sys.stdin.isatty() and sys.stdout.isatty() and not Console().is_dumb_terminal
-
-
-def _are_there(polling: Polling, looks: int, *, is_first_enough: bool) -> bool:
-    states = polling.states
-    if is_first_enough and any(state.is_up for state in states):
-        return True
-    # A source that is down is not waited for a second time.
-    return all(state.looks >= looks or (state.looks and state.error is not None) for state in states)
-
-
-def _wait(news: Event, is_done: Callable[[], bool], patience_seconds: float) -> None:
-    deadline = time.monotonic() + patience_seconds
-    while not is_done() and time.monotonic() < deadline:
-        news.wait(0.5)
-        news.clear()
-
-
-def _complain(polling: Polling, *, is_once: bool) -> None:
-    states = polling.states
-    is_any_up = any(state.is_up for state in states)
-    if is_once or not is_any_up:
-        for state in states:
-            if not state.is_up:
-                typer.echo(f"turnwatch: {state.error or f'{state.address}: no answer'}", err=True)
-    if not is_any_up:
-        raise typer.Exit(NO_SOURCE)

@@ -45,13 +45,14 @@ class Polling:
         on_news: Called from the threads when a source has been tried. Must not wait.
     """
 
-    def __init__(self, sources: Sequence[Source], interval_seconds: float, on_news: Callable[[], None]) -> None:
+    def __init__(
+        self, sources: Sequence[Source], interval_seconds: float, on_news: Callable[[], None] = lambda: None
+    ) -> None:
         self._interval = interval_seconds
         self._on_news = on_news
-        self._lock = threading.Lock()
+        self._news = threading.Condition()
         self._states = [SourceState(source.address) for source in sources]
         self._enough = threading.Event()
-        self._hurry = [threading.Event() for _ in sources]
         self._threads = [
             threading.Thread(target=self._run, args=(number, source), name=f"top {number}", daemon=True)
             for number, source in enumerate(sources)
@@ -60,7 +61,7 @@ class Polling:
     @property
     def states(self) -> list[SourceState]:
         """What is known of each source now."""
-        with self._lock:
+        with self._news:
             return list(self._states)
 
     def start(self) -> None:
@@ -68,21 +69,23 @@ class Polling:
         for thread in self._threads:
             thread.start()
 
-    def hurry(self) -> None:
-        """Read every source now."""
-        for event in self._hurry:
-            event.set()
+    def wait_for(
+        self, is_enough: Callable[[Sequence[SourceState]], bool], patience_seconds: float
+    ) -> list[SourceState]:
+        """Wait until what is known is enough, and return what is known then, enough or not."""
+        with self._news:
+            self._news.wait_for(lambda: is_enough(self._states), patience_seconds)
+            return list(self._states)
 
     def stop(self) -> None:
         """Read no more. Does not wait for an answer that is under way: the threads end with the process."""
         self._enough.set()
-        self.hurry()
 
     def _run(self, number: int, source: Source) -> None:
         while not self._enough.is_set():
             started = time.monotonic()
             reading, error = look(source)
-            with self._lock:
+            with self._news:
                 before = self._states[number]
                 self._states[number] = replace(
                     before,
@@ -92,9 +95,9 @@ class Polling:
                     looks=before.looks + 1,
                     at=time.time(),
                 )
+                self._news.notify_all()
             self._on_news()
-            self._hurry[number].wait(max(0.0, started + self._interval - time.monotonic()))
-            self._hurry[number].clear()
+            self._enough.wait(max(0.0, started + self._interval - time.monotonic()))
 
 
 def look(source: Source) -> tuple[Reading | None, str | None]:

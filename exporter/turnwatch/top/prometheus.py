@@ -20,8 +20,7 @@ QUERY_PATH: Final = "/api/v1/query"
 _MARK: Final = "turnwatch_top"
 """Label that says which part of the query a series of the answer belongs to."""
 
-_UP, _DOWN, _SAMPLES = "targets up", "targets down", "samples in 5m"
-_SPACING_SECONDS: Final = 300
+_UP, _DOWN, _SPACING = "targets up", "targets down", "seconds between scrapes"
 _SAMPLES_IN_WINDOW: Final = 4
 """rate() needs two samples in its window, and one scrape may fail."""
 
@@ -68,8 +67,7 @@ class Prometheus:
         parts = self._parts(query)
         if not parts:
             raise SourceError(f"{self._address.url}: answers, but this Prometheus has no turnwatch metrics")
-        if (samples := _only_value(parts.get(_SAMPLES, []))) > 0:
-            self._spacing = _SPACING_SECONDS / samples
+        self._spacing = _only_value(parts.get(_SPACING, []))
         self._has_read = True
         kept = [
             Sample(mark, labels, value)
@@ -144,11 +142,13 @@ def whole_query(selector: str, window_seconds: int, *, is_first: bool) -> str:
             parts.append((quantity.metric, f"last_over_time({series}[1h])" if is_first else series))
     parts.append((VERDICTS_CREATED, _selected(VERDICTS_CREATED, [selector])))
     info = _selected("turnwatch_build_info", [selector])
+    now = f"timestamp({info})"
     seen = f"and on (job, instance) last_over_time({info}[1h])"
     parts += [
         (_UP, f"count((up == 1) {seen})"),
         (_DOWN, f"count((up == 0) {seen})"),
-        (_SAMPLES, f"max(count_over_time({info}[{_SPACING_SECONDS}s]))"),
+        # Not 5 minutes by the samples in them: a window wider than a series is old makes its rate too small.
+        (_SPACING, f"quantile(0.5, ({now} - min_over_time({now}[5m:5s])) / count_over_time({info}[5m]))"),
     ]
     return "\nor\n".join(f'label_replace({expression}, "{_MARK}", "{mark}", "", "")' for mark, expression in parts)
 
