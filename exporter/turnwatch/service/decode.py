@@ -16,7 +16,7 @@ from turnwatch.service.signals import REQUESTS, Form, Signal
 from turnwatch.settings import Service
 from turnwatch.sources.spans.logs import LogData, logs_of_json, logs_of_request
 from turnwatch.sources.spans.otlp import spans_of_json, spans_to_feed
-from turnwatch.sources.spans.span import PassingSpan, SpanData
+from turnwatch.sources.spans.span import PassingSpans, SpanData
 
 _NAMES: Final = {
     "traces": ("resourceSpans", "scopeSpans", "spans"),
@@ -39,7 +39,7 @@ class Decoded:
     """
 
     items: int = 0
-    spans: list[SpanData | PassingSpan] = field(default_factory=list)
+    spans: list[SpanData | PassingSpans] = field(default_factory=list)
     logs: list[LogData] = field(default_factory=list)
     rejected: int = 0
     why: str = ""
@@ -87,18 +87,20 @@ def _items(message: Any, signal: Signal, form: Form) -> int:
     return sum(len(scope.spans) for one in message.resource_spans for scope in one.scope_spans)
 
 
-def _take_spans(decoded: Decoded, spans: Iterable[SpanData | PassingSpan], limits: Service) -> None:
-    crowded = 0
+def _take_spans(decoded: Decoded, spans: Iterable[SpanData | PassingSpans], limits: Service) -> None:
+    crowded = taken = 0
     take = decoded.spans.append
     for span in spans:
-        if type(span) is PassingSpan:  # most spans; nothing of them is kept
+        if type(span) is PassingSpans:  # most spans; nothing of them is kept
             take(span)
+            taken += len(span)
         elif len(span.attributes) > limits.max_attributes:
             crowded += 1
         elif 0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128:
             take(span)
-    decoded.items = max(decoded.items, crowded + len(decoded.spans))  # JSON may have names in another style
-    decoded.rejected = decoded.items - len(decoded.spans)
+            taken += 1
+    decoded.items = max(decoded.items, crowded + taken)  # JSON may have names in another style
+    decoded.rejected = decoded.items - taken
     if crowded:
         decoded.why = f"more than {limits.max_attributes} attributes on {crowded} of the spans"
     elif decoded.rejected:

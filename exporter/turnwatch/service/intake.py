@@ -17,7 +17,7 @@ from turnwatch.service.decode import Decoded, decode
 from turnwatch.service.refusal import BUSY, FAULT, Refusal
 from turnwatch.service.signals import Form, Signal
 from turnwatch.sources.spans.logs import LogData
-from turnwatch.sources.spans.span import PassingSpan, SpanData
+from turnwatch.sources.spans.span import PassingSpans, SpanData
 
 _STALLED_SECONDS: Final = 60.0
 
@@ -27,7 +27,7 @@ logger = logging.getLogger("turnwatch.service")
 class Feed(Protocol):
     """What puts turns together."""
 
-    def feed(self, spans: Iterable[SpanData | PassingSpan], now: float) -> None:
+    def feed(self, spans: Iterable[SpanData | PassingSpans], now: float) -> None:
         """Take ended spans in."""
 
     def feed_logs(self, logs: Iterable[LogData], now: float) -> None:

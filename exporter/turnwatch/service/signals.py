@@ -11,9 +11,10 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 )
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
     ExportTracePartialSuccess,
-    ExportTraceServiceRequest,
     ExportTraceServiceResponse,
 )
+
+from turnwatch.sources.spans.otlp_request import TracesRequest
 
 Signal = Literal["traces", "logs", "metrics"]
 Form = Literal["protobuf", "json"]
@@ -23,7 +24,7 @@ READ: Final[tuple[Signal, ...]] = ("traces", "logs")
 
 PATHS: Final[dict[Signal, str]] = {"traces": "/v1/traces", "logs": "/v1/logs", "metrics": "/v1/metrics"}
 
-REQUESTS: Final[dict[Signal, Any]] = {"traces": ExportTraceServiceRequest, "logs": ExportLogsServiceRequest}
+REQUESTS: Final[dict[Signal, Any]] = {"traces": TracesRequest, "logs": ExportLogsServiceRequest}
 
 CONTENT_TYPES: Final[dict[Form, str]] = {"protobuf": "application/x-protobuf", "json": "application/json"}
 FORMS: Final[dict[str, Form]] = {

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans import otlp, sdk_json
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.dialect import DIALECTS
+from turnwatch.sources.spans.otlp_request import TracesRequest
 
 HERE = Path(__file__).parent
 WAYS = ("sdk-json", "otlp-protobuf", "otlp-json")
@@ -156,7 +156,7 @@ def batches(case, way):
         return
     for file in case.files(way):
         if way == "otlp-protobuf":
-            yield list(otlp.spans_to_feed(ExportTraceServiceRequest.FromString(file.read_bytes())))
+            yield list(otlp.spans_to_feed(TracesRequest.FromString(file.read_bytes())))
         else:
             yield list(otlp.spans_of_json(orjson.loads(file.read_bytes())))
 

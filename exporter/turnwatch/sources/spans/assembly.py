@@ -36,7 +36,7 @@ from turnwatch.sources.spans.logs import LogData, call_key
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import is_of_interest, role_of
 from turnwatch.sources.spans.scope import Scope
-from turnwatch.sources.spans.span import PassingSpan, SpanData
+from turnwatch.sources.spans.span import PassingSpans, SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.turns import Turns
 
@@ -101,23 +101,23 @@ class Assembler:
 
     # In
 
-    def feed(self, spans: Iterable[SpanData | PassingSpan], now: float) -> None:
+    def feed(self, spans: Iterable[SpanData | PassingSpans], now: float) -> None:
         """Take ended spans in. A span that cannot be read is counted and left out; nothing is raised.
 
         Args:
             spans: In the order in which they came.
             now: Seconds of the caller's clock; never goes back.
         """
-        awaited = self._places.awaited
         passing = 0
         for span in spans:
             try:
                 if type(span) is SpanData:
                     self._take(span, now)
-                elif span.span_id in awaited:
-                    self._pass_through(span.decoded(), None, now)
-                else:
-                    passing += 1
+                elif isinstance(span, PassingSpans):
+                    passing += len(span)
+                    for parent in span.among(self._places.awaited):
+                        passing -= 1
+                        self._pass_through(parent, None, now)
             except Exception:
                 self._count("unreadable")
                 self._watch.internal_error("reading a span")

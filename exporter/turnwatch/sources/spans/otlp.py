@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from turnwatch.sources.spans.dialect import dialect_of_scope, is_unrelated_scope
 from turnwatch.sources.spans.roles import MARKERS, NAMES
-from turnwatch.sources.spans.span import PassingSpan, SpanData, SpanEvent
+from turnwatch.sources.spans.span import NO_EVENTS, PassingSpans, SpanData, SpanEvent
 from turnwatch.sources.spans.values import shortened
 
 # Attribute values may be nested; deeper than this they are cut.
@@ -17,15 +17,17 @@ _MAX_DEPTH: Final = 32
 _ERROR: Final = 2
 _TRACE_ID_BYTES: Final = 16
 _SPAN_ID_BYTES: Final = 8
+_PLAIN_KINDS: Final = frozenset({"int_value", "double_value", "bool_value", "string_value", "bytes_value"})
+_number: Final = int.from_bytes
 
 
 # Protobuf
 
 
 def spans_of_request(request: Any) -> Iterator[SpanData]:
-    """The spans of an ExportTraceServiceRequest, or of anything with ``resource_spans``, wholly decoded."""
+    """The spans of a TracesRequest (see otlp_request), wholly decoded."""
     for resource_spans in request.resource_spans:
-        resource = attributes_of_message(resource_spans.resource.attributes)
+        resource = attributes_of_map(resource_spans.resource.attributes)
         for scope_spans in resource_spans.scope_spans:
             scope = shortened(scope_spans.scope.name)
             for span in scope_spans.spans:
@@ -34,8 +36,8 @@ def spans_of_request(request: Any) -> Iterator[SpanData]:
                     yield _span(span, scope, resource)
 
 
-def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpan]:
-    """The spans of an ExportTraceServiceRequest; those that cannot play a part are not decoded.
+def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpans]:
+    """The spans of a TracesRequest; those that cannot play a part are not decoded.
 
     Most spans of a service are of no interest here, and decoding them would cost more than all the rest.
     """
@@ -44,17 +46,19 @@ def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpan]:
         for scope_spans in resource_spans.scope_spans:
             scope = shortened(scope_spans.scope.name)
             if is_unrelated_scope(scope):
-                for span in scope_spans.spans:
-                    yield PassingSpan(int.from_bytes(span.span_id, "big"), span, _bare)
+                yield PassingSpans(scope_spans.spans, _bare)
                 continue
             is_known = dialect_of_scope(scope) is not None
+            passing: list[Any] = []
             for span in scope_spans.spans:
-                if is_known or span.name in NAMES or not MARKERS.isdisjoint([pair.key for pair in span.attributes]):
+                if is_known or span.name in NAMES or not MARKERS.isdisjoint(span.attributes):
                     if resource is None:
-                        resource = attributes_of_message(resource_spans.resource.attributes)
+                        resource = attributes_of_map(resource_spans.resource.attributes)
                     yield _span(span, scope, resource)
                 else:
-                    yield PassingSpan(int.from_bytes(span.span_id, "big"), span, _bare)
+                    passing.append(span)
+            if passing:
+                yield PassingSpans(passing, _bare)
 
 
 def spans_of_body(body: bytes) -> list[SpanData]:
@@ -63,43 +67,60 @@ def spans_of_body(body: bytes) -> list[SpanData]:
     Raises:
         google.protobuf.message.DecodeError: the bytes are no such body.
     """
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+    from turnwatch.sources.spans.otlp_request import TracesRequest
 
-    return list(spans_of_request(ExportTraceServiceRequest.FromString(body)))
+    return list(spans_of_request(TracesRequest.FromString(body)))
 
 
 def _span(span: Any, scope: str, resource: dict[str, Any]) -> SpanData:
+    failed, status_text = False, ""
+    if span.HasField("status"):
+        status = span.status
+        failed, status_text = status.code == _ERROR, status.message
+    events = span.events
     return SpanData(
-        int.from_bytes(span.trace_id, "big"),
-        int.from_bytes(span.span_id, "big"),
-        int.from_bytes(span.parent_span_id, "big"),
+        _number(span.trace_id, "big"),
+        _number(span.span_id, "big"),
+        _number(span.parent_span_id, "big"),
         span.name,
-        kind=span.kind,
-        scope=scope,
-        attributes=attributes_of_message(span.attributes),
-        resource=resource,
-        events=[SpanEvent(event.name, attributes_of_message(event.attributes)) for event in span.events]
-        if span.events
-        else (),
-        start_ns=span.start_time_unix_nano,
-        end_ns=span.end_time_unix_nano,
-        failed=span.status.code == _ERROR,
-        status_text=span.status.message,
+        span.kind,
+        scope,
+        attributes_of_map(span.attributes),
+        resource,
+        [SpanEvent(event.name, attributes_of_map(event.attributes)) for event in events] if events else NO_EVENTS,
+        span.start_time_unix_nano,
+        span.end_time_unix_nano,
+        failed,
+        status_text,
     )
 
 
 def _bare(span: Any) -> SpanData:
     """A span that plays no part but as somebody's parent: its attributes are not worth decoding."""
-    parent = span.parent_span_id
     return SpanData(
-        int.from_bytes(span.trace_id, "big"),
-        int.from_bytes(span.span_id, "big"),
-        int.from_bytes(parent, "big") if parent else 0,
+        _number(span.trace_id, "big"),
+        _number(span.span_id, "big"),
+        _number(span.parent_span_id, "big"),
         span.name,
         start_ns=span.start_time_unix_nano,
         end_ns=span.end_time_unix_nano,
         failed=span.status.code == _ERROR,
     )
+
+
+def attributes_of_map(values: Any) -> dict[str, Any]:
+    """Attributes of a protobuf message that has them as a map, as Python objects."""
+    attributes: dict[str, Any] = {}
+    for key in values:
+        value = values[key]
+        text = value.string_value  # most are texts, and asking which kind a value is costs more than reading one
+        if text:
+            attributes[key] = text
+            continue
+        kind = value.WhichOneof("value")
+        if kind is not None:
+            attributes[key] = getattr(value, kind) if kind in _PLAIN_KINDS else _value(value, kind, _MAX_DEPTH)
+    return attributes
 
 
 def attributes_of_message(pairs: Any) -> dict[str, Any]:

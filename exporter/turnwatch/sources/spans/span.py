@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
 SERVER: Final = 2
@@ -63,7 +63,6 @@ class SpanData:
         span_id: int,
         parent_id: int = 0,
         name: str = "",
-        *,
         kind: int = 0,
         scope: str = "",
         attributes: Mapping[str, Any] = NO_ATTRIBUTES,
@@ -108,20 +107,23 @@ def _weight_of(attributes: Mapping[str, Any]) -> int:
 
 
 @final
-class PassingSpan:
-    """A span that plays no part itself, not decoded but for its id: calls may hang under it.
+class PassingSpans:
+    """Spans that play no part themselves and are not decoded: calls may hang under them."""
 
-    Attributes:
-        span_id: As in SpanData.
-    """
+    __slots__ = ("_decode", "_messages")
 
-    __slots__ = ("_decode", "_message", "span_id")
-
-    def __init__(self, span_id: int, message: Any, decode: Callable[[Any], SpanData]) -> None:
-        self.span_id = span_id
-        self._message = message
+    def __init__(self, messages: Sequence[Any], decode: Callable[[Any], SpanData]) -> None:
+        self._messages = messages
         self._decode = decode
 
-    def decoded(self) -> SpanData:
-        """The span, as far as it matters for spans below it."""
-        return self._decode(self._message)
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def among(self, awaited: Collection[int]) -> Iterator[SpanData]:
+        """Those of them that somebody waits for, as far as they matter for spans below them.
+
+        ``awaited`` is asked again for every span: it may change meanwhile.
+        """
+        for message in self._messages if awaited else ():
+            if int.from_bytes(message.span_id, "big") in awaited:
+                yield self._decode(message)
