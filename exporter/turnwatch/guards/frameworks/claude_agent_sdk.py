@@ -12,7 +12,7 @@ from turnwatch.core.guard import Guarding
 from turnwatch.core.usage import read_usage
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
 try:
@@ -70,10 +70,7 @@ class TurnHooks:
         watch: Watch | None = None,
         **guarding: Unpack[Guarding],
     ) -> None:
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = guarding
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._sessions: OrderedDict[str, _Session] = OrderedDict()
         self._watched: set[str] = set()
 
@@ -89,10 +86,7 @@ class TurnHooks:
     def _session(self, session_id: str) -> _Session:
         session = self._sessions.get(session_id)
         if session is None or (session.turn.is_own and session.turn.state.ended):
-            turn = ReportedTurn(
-                self._agent, self._conversation_id or session_id or None, watch=self._watch, **self._guarding
-            )
-            session = self._sessions[session_id] = _Session(turn)
+            session = self._sessions[session_id] = _Session(self._opener.open(conversation_id=session_id))
             while len(self._sessions) > MAX_SESSIONS:
                 self._sessions.popitem(last=False)[1].turn.close("evicted")
         return session

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast, final
 
-from turnwatch.core.default import default_watch
 from turnwatch.core.events import ModelCall
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.guards.frameworks.wire_formats import Asked, Streamed, WireFormat
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 from turnwatch.sources.hand import current_turn
@@ -136,10 +135,7 @@ class ClientTurns:
     def __init__(
         self, agent: str, conversation_id: str | None, watch: Watch | None, guarding: Mapping[str, Any]
     ) -> None:
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = cast("Guarding", dict(guarding))
+        self._opener = TurnOpener(agent, conversation_id, watch, cast("Guarding", dict(guarding)))
         self._waiting: OrderedDict[str, ClientTurn] = OrderedDict()  # by the ids of calls that were asked for
         self._lock = fork_safe_lock()
 
@@ -172,11 +168,10 @@ class ClientTurns:
         here = current_turn()
         if turn is not None and not turn.reported.state.ended and (turn.reported.is_own or turn.reported.turn is here):
             return turn
-        reported = ReportedTurn(self._agent, self._conversation_id, watch=self._watch, **self._guarding)
-        return ClientTurn(reported, wire_format)
+        return ClientTurn(self._opener.open(), wire_format)
 
     def _internal_error(self, where: str) -> None:
-        (self._watch or default_watch()).internal_error(where)
+        self._opener.watch.internal_error(where)
 
     def replied(self, turn: ClientTurn, call: ModelCall, reply: Any, *, abandoned: bool = False) -> None:
         """A reply has arrived in full.

@@ -9,12 +9,11 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from turnwatch.core.default import default_watch
 from turnwatch.core.events import ModelCall, Usage
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
 try:
@@ -69,10 +68,7 @@ class TurnHooks:
         watch: Watch | None = None,
         **guarding: Unpack[Guarding],
     ) -> None:
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = guarding
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._open: dict[tuple[int, int], _Work] = {}
         self._lock = threading.Lock()
         self._current: ContextVar[_Work | None] = ContextVar("turnwatch_crewai_work", default=None)
@@ -114,7 +110,7 @@ class TurnHooks:
             except TurnStopped as stopped:
                 raise HookAborted(str(stopped), source="turnwatch") from stopped
             except Exception:
-                (self._watch or default_watch()).internal_error("a hook of CrewAI")
+                self._opener.watch.internal_error("a hook of CrewAI")
 
         return told
 
@@ -129,8 +125,7 @@ class TurnHooks:
         with self._lock:
             work = self._open.get(key)
             if work is None:
-                name = self._agent or str(getattr(agent, "role", None) or "").strip()
-                turn = ReportedTurn(name, self._conversation_id, watch=self._watch, **self._guarding)
+                turn = self._opener.open(str(getattr(agent, "role", None) or "").strip())
                 work = self._open[key] = _Work(turn, asked_by, (agent, task))
         return work
 

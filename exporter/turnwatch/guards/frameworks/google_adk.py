@@ -9,7 +9,7 @@ from turnwatch.core.events import ModelCall
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
 try:
@@ -62,10 +62,7 @@ class TurnPlugin(BasePlugin):
         **guarding: Unpack[Guarding],
     ) -> None:
         super().__init__(name="turnwatch")
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = guarding
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._open: OrderedDict[str, _Invocation] = OrderedDict()
         self.stops: OrderedDict[str, TurnStopped] = OrderedDict()
 
@@ -87,9 +84,8 @@ class TurnPlugin(BasePlugin):
         key = context.invocation_id
         invocation = self._open.get(key)
         if invocation is None:
-            name = self._agent or str(getattr(getattr(context, "agent", None), "name", "") or "")
-            conversation = self._conversation_id or getattr(context.session, "id", None)
-            turn = ReportedTurn(name, conversation, watch=self._watch, **self._guarding)
+            name = getattr(getattr(context, "agent", None), "name", None)
+            turn = self._opener.open(name, getattr(context.session, "id", None))
             invocation = self._open[key] = _Invocation(turn)
             while len(self._open) > MAX_INVOCATIONS:
                 self._open.popitem(last=False)[1].turn.close("evicted")

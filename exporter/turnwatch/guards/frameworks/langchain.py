@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal, NotRequired, Unpack
 
-from turnwatch.core.default import default_watch
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
 from turnwatch.guards.frameworks.langchain_messages import model_name, tool_returned, words_of
-from turnwatch.guards.frameworks.reported import Replies, ReportedTurn
+from turnwatch.guards.frameworks.reported import Replies, ReportedTurn, TurnOpener
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ModelRequest
@@ -60,11 +59,8 @@ class TurnMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         **guarding: Unpack[Guarding],
     ) -> None:
         super().__init__()
-        self._agent = agent
-        self._conversation_id = conversation_id
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._ends = exit_behavior == "end"
-        self._watch = watch
-        self._guarding = guarding
 
     # The turn
 
@@ -88,15 +84,14 @@ class TurnMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         return self.after_agent(state, runtime)
 
     def _open(self) -> ReportedTurn:
-        agent, conversation = self._agent, self._conversation_id
+        agent = thread = None
         try:
             config = get_config()
-            agent = agent or config.get("metadata", {}).get("lc_agent_name") or ""
-            if conversation is None and (thread := config.get("configurable", {}).get("thread_id")) is not None:
-                conversation = str(thread)
+            agent = config.get("metadata", {}).get("lc_agent_name")
+            thread = config.get("configurable", {}).get("thread_id")
         except Exception:
-            (self._watch or default_watch()).internal_error("the configuration of a run")
-        return ReportedTurn(agent, conversation, watch=self._watch, **self._guarding)
+            self._opener.watch.internal_error("the configuration of a run")
+        return self._opener.open(agent, thread)
 
     def _turn(self, state: Any) -> ReportedTurn:
         """The open turn; a new one where a run goes on that was interrupted, or that a retry takes up again."""

@@ -10,7 +10,7 @@ from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
 from turnwatch.guards.frameworks.langchain_messages import tool_returned, words_of
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
 try:
@@ -47,10 +47,7 @@ class TurnCallback(BaseCallbackHandler):
         watch: Watch | None = None,
         **guarding: Unpack[Guarding],
     ) -> None:
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = guarding
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._turns: dict[UUID, ReportedTurn] = {}  # by every run that is open
         self._models: dict[UUID, ModelCall] = {}
         self._tools: dict[UUID, ToolCallInProgress] = {}
@@ -62,9 +59,7 @@ class TurnCallback(BaseCallbackHandler):
     ) -> ReportedTurn:
         turn = self._turns.get(parent_run_id) if parent_run_id is not None else None
         if turn is None:
-            thread = (metadata or {}).get("thread_id")
-            conversation = self._conversation_id or (None if thread is None else str(thread))
-            turn = ReportedTurn(self._agent or str(name or ""), conversation, watch=self._watch, **self._guarding)
+            turn = self._opener.open(name, (metadata or {}).get("thread_id"))
         self._turns[run_id] = turn
         return turn
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 from typing import Any, Final, Unpack
 
-from turnwatch.core.default import default_watch
 from turnwatch.core.events import MISSING, ModelCall
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
 try:
@@ -65,10 +64,7 @@ class TurnHooks(RunHooks[Any]):
         watch: Watch | None = None,
         **guarding: Unpack[Guarding],
     ) -> None:
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = guarding
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._runs: dict[int, _Run] = {}  # by the identity of the usage that all contexts of a run share
         self._lock = fork_safe_lock()
 
@@ -77,7 +73,8 @@ class TurnHooks(RunHooks[Any]):
         usage = context.usage
         run = self._runs.get(id(usage))
         if run is None or (run.turn.is_own and run.turn.state.ended):
-            run = _Run(self._open(agent), usage)
+            turn = self._opener.open(getattr(agent, "name", None), getattr(get_current_trace(), "group_id", None))
+            run = _Run(turn, usage)
             for silent in self._silent():
                 silent.turn.close("error")
             with self._lock:
@@ -86,8 +83,7 @@ class TurnHooks(RunHooks[Any]):
 
     def _silent(self) -> list[_Run]:
         """The runs of which nothing more is to be expected, taken off the list."""
-        watch = self._watch or default_watch()
-        before = watch.clock() - SILENT_SECONDS
+        before = self._opener.watch.clock() - SILENT_SECONDS
         with self._lock:
             silent = [key for key, run in self._runs.items() if run.turn.state.last_active < before]
             silent += list(self._runs)[: max(0, len(self._runs) - len(silent) - MAX_RUNS)]
@@ -96,15 +92,6 @@ class TurnHooks(RunHooks[Any]):
     def _forget(self, run: _Run) -> None:
         with self._lock:
             self._runs.pop(id(run.usage), None)
-
-    def _open(self, agent: Any) -> ReportedTurn:
-        conversation = self._conversation_id
-        if conversation is None:
-            trace = get_current_trace()
-            conversation = getattr(trace, "group_id", None)
-        return ReportedTurn(
-            self._agent or str(getattr(agent, "name", "")), conversation, watch=self._watch, **self._guarding
-        )
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
         """An agent takes over; the first one opens the turn."""
@@ -134,7 +121,7 @@ class TurnHooks(RunHooks[Any]):
         run = self._run(context, agent)
         call = run.models.pop(id(agent), None)
         if call is not None:
-            run.turn.end_model(call, response.usage, text=_words(response, self._watch))
+            run.turn.end_model(call, response.usage, text=_words(response, self._opener.watch))
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         """A tool is about to run."""
@@ -188,7 +175,7 @@ def _model_name(agent: Any) -> str:
     return str(name).rpartition("/")[2]
 
 
-def _words(response: Any, watch: Watch | None) -> str | None:
+def _words(response: Any, watch: Watch) -> str | None:
     """What the model said, where it asked for nothing."""
     try:
         kinds = {getattr(item, "type", "") for item in response.output}
@@ -198,5 +185,5 @@ def _words(response: Any, watch: Watch | None) -> str | None:
             getattr(part, "text", "") for item in response.output for part in getattr(item, "content", None) or ()
         )
     except Exception:
-        (watch or default_watch()).internal_error("a model's reply")
+        watch.internal_error("a model's reply")
         return None

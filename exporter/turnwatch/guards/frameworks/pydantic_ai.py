@@ -8,7 +8,7 @@ from typing import Any, Unpack
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
-from turnwatch.guards.frameworks.reported import Replies, ReportedTurn
+from turnwatch.guards.frameworks.reported import Replies, ReportedTurn, TurnOpener
 
 try:
     from pydantic_ai.capabilities import AbstractCapability
@@ -43,29 +43,23 @@ class TurnCapability(AbstractCapability[Any]):
         **guarding: Unpack[Guarding],
     ) -> None:
         super().__init__()
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = guarding
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
 
     async def for_run(self, ctx: Any) -> AbstractCapability[Any]:
         """The instance for one run."""
-        return _Run(self._agent, self._conversation_id, watch=self._watch, **self._guarding)
+        return _Run(self._opener)
 
 
-class _Run(TurnCapability):
+class _Run(AbstractCapability[Any]):
     """One run: its turn is open while ``wrap_run`` waits."""
 
-    _turn: ReportedTurn | None = None
-
-    async def for_run(self, ctx: Any) -> AbstractCapability[Any]:
-        return self
+    def __init__(self, opener: TurnOpener) -> None:
+        super().__init__()
+        self._opener = opener
+        self._turn: ReportedTurn | None = None
 
     async def wrap_run(self, ctx: Any, *, handler: Any) -> Any:
-        name = self._agent or getattr(ctx.agent, "name", None) or ""
-        turn = self._turn = ReportedTurn(
-            name, self._conversation_id or ctx.conversation_id, watch=self._watch, **self._guarding
-        )
+        turn = self._turn = self._opener.open(getattr(ctx.agent, "name", None), ctx.conversation_id)
         try:
             result = await handler()
         except BaseException as error:

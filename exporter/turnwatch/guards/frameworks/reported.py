@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Unpack, final
 
 from turnwatch.core.current_call import running
+from turnwatch.core.default import default_watch
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.guard import Guarding
@@ -233,6 +234,47 @@ class ReportedTurn:
         guard = self.state.guard
         missed = None if guard is None or guard.stop_reason() else guard.judge(self.turn, may_await=False)
         return missed if isinstance(missed, str) else None
+
+
+@final
+class TurnOpener:
+    """Opens the turns that a framework's hooks report to, as those who made the hooks asked for it.
+
+    Args:
+        agent: What the turns' agent is called, whatever the framework says.
+        conversation_id: Their conversation, whatever the framework says.
+        watch: Where they count; None for the process's own watch.
+        guarding: What stops them.
+    """
+
+    __slots__ = ("_agent", "_conversation_id", "_guarding", "_watch")
+
+    def __init__(self, agent: str, conversation_id: str | None, watch: Watch | None, guarding: Guarding) -> None:
+        self._agent = agent
+        self._conversation_id = conversation_id
+        self._watch = watch
+        self._guarding = guarding
+
+    @property
+    def watch(self) -> Watch:
+        """Where the turns count."""
+        return self._watch or default_watch()
+
+    def open(self, agent: object = None, conversation_id: object = None) -> ReportedTurn:
+        """Open a turn.
+
+        Args:
+            agent: The framework's name of the agent, if it has one.
+            conversation_id: The framework's id of the conversation, session or thread, if it has one.
+
+        Raises:
+            TurnStopped: It cannot be guarded and ``fail_closed`` is set.
+        """
+        name = self._agent or ("" if agent is None else str(agent))
+        conversation = self._conversation_id
+        if conversation is None and conversation_id not in (None, ""):
+            conversation = str(conversation_id)
+        return ReportedTurn(name, conversation, watch=self._watch, **self._guarding)
 
 
 def _begun(watch: Watch, call: ModelCall | ToolCall) -> None:

@@ -9,7 +9,7 @@ from turnwatch.core.events import Usage
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 
 try:
     from smolagents.memory import ActionStep, FinalAnswerStep, PlanningStep
@@ -45,10 +45,7 @@ class TurnCallbacks:
         watch: Watch | None = None,
         **guarding: Unpack[Guarding],
     ) -> None:
-        self._agent = agent
-        self._conversation_id = conversation_id
-        self._watch = watch
-        self._guarding = guarding
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._open: weakref.WeakKeyDictionary[Any, ReportedTurn] = weakref.WeakKeyDictionary()
 
     @property
@@ -61,9 +58,7 @@ class TurnCallbacks:
         if turn is not None and starts:
             turn.close("error")  # the run before did not come to its end
         if turn is None or starts or (turn.is_own and turn.state.ended):
-            name = self._agent or str(getattr(agent, "name", None) or "")
-            turn = ReportedTurn(name, self._conversation_id, watch=self._watch, **self._guarding)
-            self._open[agent] = turn
+            turn = self._open[agent] = self._opener.open(getattr(agent, "name", None))
         return turn
 
     def _planned(self, step: PlanningStep, agent: Any) -> None:

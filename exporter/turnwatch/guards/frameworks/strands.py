@@ -9,7 +9,7 @@ from turnwatch.core.events import ModelCall
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
-from turnwatch.guards.frameworks.reported import ReportedTurn
+from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
 try:
@@ -65,11 +65,8 @@ class TurnHooks(HookProvider):
         watch: Watch | None = None,
         **guarding: Unpack[Guarding],
     ) -> None:
-        self._agent = agent
-        self._conversation_id = conversation_id
+        self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._ends = exit_behavior == "end"
-        self._watch = watch
-        self._guarding = guarding
         # An agent runs one invocation at a time.
         self._open: weakref.WeakKeyDictionary[Any, _Invocation] = weakref.WeakKeyDictionary()
 
@@ -83,9 +80,7 @@ class TurnHooks(HookProvider):
         registry.add_callback(AfterInvocationEvent, self._end)
 
     def _begin(self, event: BeforeInvocationEvent) -> None:
-        name = self._agent or str(getattr(event.agent, "name", ""))
-        turn = ReportedTurn(name, self._conversation_id, watch=self._watch, **self._guarding)
-        self._open[event.agent] = _Invocation(turn)
+        self._open[event.agent] = _Invocation(self._opener.open(getattr(event.agent, "name", None)))
 
     def _before_model(self, event: BeforeModelCallEvent) -> None:
         invocation = self._open[event.agent]
