@@ -20,6 +20,7 @@ GUARDS = [
     ("pydantic_ai", "pydantic_ai", "pydantic-ai"),
     ("claude_agent_sdk", "claude_agent_sdk", "claude-agent-sdk"),
     ("strands", "strands", "strands"),
+    ("crewai", "crewai", "crewai"),
     ("smolagents", "smolagents", "smolagents"),
     ("google_adk", "google.adk", "google-adk"),
 ]
