@@ -60,6 +60,7 @@ class ToolCall:
         read_only, destructive, idempotent, polling: What the tool's declaration says (MCP annotations or
             settings); None when it does not say. ``mutates`` True or False says outright whether this
             call changed state.
+        line: Where it stands in the file that it was read from (1-based); None when it comes from no line of a file.
     """
 
     __slots__ = (
@@ -72,6 +73,7 @@ class ToolCall:
         "error_type",
         "idempotent",
         "input_hash",
+        "line",
         "mutates",
         "outcome",
         "polling",
@@ -101,6 +103,7 @@ class ToolCall:
         idempotent: bool | None = None,
         polling: bool | None = None,
         mutates: bool | None = None,
+        line: int | None = None,
     ) -> None:
         self.tool = tool
         self.args = args
@@ -119,6 +122,7 @@ class ToolCall:
         self.idempotent = idempotent
         self.polling = polling
         self.mutates = mutates
+        self.line = line
 
 
 @final
