@@ -4,5 +4,6 @@
 (import 'alert_rules/config.libsonnet') +
 (import 'alert_rules/rules.libsonnet') +
 (import 'alert_rules/alertmanager.libsonnet') +
+(import 'alert_rules/grafana_alerts.libsonnet') +
 (import 'alert_rules/span_queries.libsonnet') +
 (import 'dashboards/dashboards.libsonnet')

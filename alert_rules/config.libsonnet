@@ -22,6 +22,10 @@
     runbookBaseUrl: 'https://github.com/turnwatch/turnwatch/blob/main/runbooks',
     dashboardBaseUrl: 'http://localhost:3000/d',
 
+    // Colours of lines that names tell apart (agents, tools, models) where no threshold does. From Grafana 13 on set
+    // 'palette-colorblind'. It is not the default: 12 draws such lines all blue, and 11 no panel that asks for it.
+    seriesPalette: 'palette-classic',
+
     // Severity of duplicate calls whose results nobody saw (hand-counted calls, spans without results):
     // critical, warning or info. A warning, because a polling tool looks the same from there.
     unknownResultSeverity: 'warning',
@@ -29,6 +33,15 @@
     // true: agents run all the time, so no series at all is an alert.
     // false: agents come and go (jobs, scale to zero), and only a known target that is down is one.
     alwaysOn: false,
+
+    // Uid of the Prometheus data source that Grafana's own alerts ask (`pack render --for grafana`).
+    grafanaDatasourceUid: 'prometheus',
+
+    // true: what looks back over days, or over the buckets of every tool, is worked out once a minute by recording rules,
+    // and AgentSpendGrowth and the dashboards read that. From about fifty agents with twenty tools each those queries
+    // take more than 200 ms (bench/queries.py). false for smaller fleets: panels then need nothing but the metrics, and
+    // show the time before the rules were loaded, too.
+    recordingRules: false,
 
     // Each threshold is a "more than". Setting only a warning one moves the critical one with it, here and for an agent.
     thresholds: {

@@ -29,6 +29,9 @@ function(config) {
     local all = [matcher for matcher in [config.selector] + matchers if matcher != ''];
     if all == [] then name else name + '{' + std.join(', ', all) + '}',
 
+  // A series of recording.libsonnet. The selector is in it already.
+  recorded(name, matchers=[]): if matchers == [] then name else name + '{' + std.join(', ', matchers) + '}',
+
   // Largest over replicas. Never sum: one duplicate in each of three pods is not a loop.
   largest(labels, expr): 'max by (' + std.join(', ', config.aggregationLabels + labels) + ') (' + expr + ')',
 

@@ -1,6 +1,7 @@
 // Adds the rules up: one group a kind, switches applied, links and hold put on every alert in one place.
 local addAnnotations = import 'add-annotations.libsonnet';
 local promql = import 'promql.libsonnet';
+local recording = import 'recording.libsonnet';
 
 local groups = {
   'turnwatch-loops': import 'loops.libsonnet',
@@ -28,5 +29,9 @@ local groups = {
       if alerts[name] != []
     ],
   },
-  prometheusRules+:: { groups+: [] },
+  prometheusRules+:: {
+    groups+: if config.recordingRules
+    then [{ name: 'turnwatch-recorded', interval: '1m', rules: recording(config, promql(config)) }]
+    else [],
+  },
 }

@@ -34,7 +34,10 @@ function(config, q)
       // have been watched from their start, or a new agent's first week would look like growth; and two weeks before
       // it must have been less too, or every holiday would be followed by growth.
       expr: q.eachScope('spendGrowthRatio', null, function(matchers, threshold)
-        local spent(offset='') = q.grown('agent_spend_usd_total', ofAgent, matchers, '2d', offset);
+        local spent(offset='') =
+          if config.recordingRules
+          then q.recorded('agent:agent_spend_usd:increase2d' + (if offset == '' then '' else '_offset' + offset), matchers)
+          else q.grown('agent_spend_usd_total', ofAgent, matchers, '2d', offset);
         local watched = q.metric('agent_spend_usd_total', matchers);
         spent() + '\n/\n' + spent('1w') + ' > ' + threshold
         + '\nand ' + spent() + ' > ' + config.minimum.growthUsd

@@ -12,7 +12,7 @@ local specs = [
 
 {
   grafanaDashboards+:: {
-    [spec.uid + '.json']: dashboard(spec)
+    [spec.uid + '.json']: dashboard(spec { palette: $._config.seriesPalette })
     for spec in [made($._config) for made in specs]
   },
 }

@@ -58,13 +58,13 @@ function(config)
                 name: 'Stale calls',
                 unit: 'short',
                 limits: shared.past({ critical: config.thresholds.identicalCalls }),
-                expr: q.max(q.ofTool('agent_turn_stale_calls_max'), ofTool) + ' > 1',
+                expr: q.max(q.ofTool('agent_turn_stale_calls_max') + ' > 1', ofTool),
               },
               {
                 name: 'Identical calls',
                 unit: 'short',
                 limits: shared.past({ warning: config.thresholds.identicalCalls }),
-                expr: q.max(q.ofTool('agent_turn_identical_calls_max'), ofTool) + ' > 1',
+                expr: q.max(q.ofTool('agent_turn_identical_calls_max') + ' > 1', ofTool),
               },
               { name: 'Duplicates', unit: 'short', expr: q.grown(q.ofTool('agent_duplicate_tool_calls_total'), ofTool) + ' > 0' },
               { name: 'Wasted calls', unit: 'short', expr: q.grown(q.ofTool('agent_wasted_tool_calls_total'), ofTool) + ' > 0' },
@@ -80,15 +80,15 @@ function(config)
       {
         title: 'How it went',
         panels: [
-          shared.identicalCalls { width: 12, queries: { '{{agent}} · {{tool}}': q.max(q.ofTool('agent_turn_identical_calls_max'), ofTool) } },
-          shared.staleCalls { width: 12, queries: { '{{agent}} · {{tool}}': q.max(q.ofTool('agent_turn_stale_calls_max'), ofTool) } },
+          shared.identicalCalls { width: 12, queries: { '{{agent}} · {{tool}}': q.max(q.ofTool('agent_turn_identical_calls_max') + ' > 1', ofTool) } },
+          shared.staleCalls { width: 12, queries: { '{{agent}} · {{tool}}': q.max(q.ofTool('agent_turn_stale_calls_max') + ' > 1', ofTool) } },
           {
             kind: 'trend',
             title: 'Duplicate calls',
             description: 'Tool calls past the threshold of identical calls in their turn.',
             unit: 'cpm',
             exemplars: true,
-            queries: { '{{agent}} · {{tool}}': q.perMinute(q.ofTool('agent_duplicate_tool_calls_total'), ofTool) },
+            queries: { '{{agent}} · {{tool}}': q.perMinute(q.ofTool('agent_duplicate_tool_calls_total'), ofTool) + ' > 0' },
           },
           shared.repeatResults { queries: { '{{result}}': q.perMinute(q.ofTool('agent_repeat_results_total'), ['result']) } },
           {
@@ -111,7 +111,7 @@ function(config)
             description: 'Tool calls made after a turn was found to be stuck.',
             unit: 'cpm',
             stacked: true,
-            queries: { '{{agent}} · {{tool}}': q.perMinute(q.ofTool('agent_wasted_tool_calls_total'), ofTool) },
+            queries: { '{{agent}} · {{tool}}': q.perMinute(q.ofTool('agent_wasted_tool_calls_total'), ofTool) + ' > 0' },
           },
           {
             kind: 'trend',

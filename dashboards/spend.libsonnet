@@ -6,6 +6,10 @@ function(config)
   local shared = sharedPanels(config);
   local limits = config.thresholds;
   local spend = q.ofModel('agent_spend_usd_total');
+  local spent(offset) =
+    if config.recordingRules
+    then q.recorded(config, 'agent:agent_spend_usd:increase2d' + (if offset == '' then '' else '_offset' + offset), ['agent'])
+    else 'increase(' + spend + '[2d]' + (if offset == '' then '' else ' offset ' + offset) + ')';
   local dollars = shared.total { unit: 'currencyUSD' };
   {
     uid: 'turnwatch-spend',
@@ -73,10 +77,11 @@ function(config)
             description: 'Times the dollars of the same two days a week earlier. The dashed line is the alert threshold.',
             unit: 'none',
             whenEmpty: 'Needs nine days of data',
+            // Two days change little in an hour, and each point reads all of their samples.
+            points: if config.recordingRules then 150 else 24,
             limits: { warning: limits.spendGrowthRatio },
             queries: {
-              '{{agent}}': q.sum('increase(' + spend + '[2d])', ['agent'])
-                           + ' / ' + q.sum('increase(' + spend + '[2d] offset 1w)', ['agent'])
+              '{{agent}}': q.sum(spent(''), ['agent']) + ' / ' + q.sum(spent('1w'), ['agent'])
                            + ' and ' + q.sum('count_over_time(' + spend + '[1d] offset 9d)', ['agent']) + ' > 0',
             },
           },
@@ -88,6 +93,7 @@ function(config)
           {
             kind: 'trend',
             title: 'Dollars of a turn',
+            points: 75,
             description: 'Half of the turns cost less than p50, nineteen in twenty less than p95. Without sub-agents.',
             unit: 'currencyUSD',
             exemplars: true,

@@ -75,26 +75,36 @@ function(config)
           {
             kind: 'trend',
             title: 'Errors by tool',
-            description: 'Share of the calls that fail. The dashed lines are the alert thresholds.',
+            points: 75,
+            description: 'Share of the calls that fail, the ten largest. The dashed lines are the alert thresholds.',
             unit: 'percentunit',
             max: 1,
             limits: config.thresholds.toolErrorShare,
-            queries: { '{{agent}} · {{tool}}': q.share(failed, calls, ['agent', 'tool']) },
+            queries: { '{{agent}} · {{tool}}': 'topk(10, ' + q.share(failed, calls, ['agent', 'tool']) + ' > 0)' },
           },
           {
             kind: 'trend',
             title: 'Latency by tool',
-            description: 'Nineteen calls in twenty take less.',
+            points: 75,
+            description: 'Nineteen calls in twenty take less' + (if config.recordingRules then ': of the agent where the tool is slowest.' else '.'),
             unit: 's',
-            exemplars: true,
-            queries: q.quantiles(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['tool'], ['95']),
+            exemplars: !config.recordingRules,
+            queries:
+              if config.recordingRules
+              then { '{{tool}} p95': q.max(q.recorded(config, 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m', ['agent', 'tool']), ['tool']) }
+              else q.quantiles(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['tool'], ['95']),
           },
           {
             kind: 'distribution',
             title: 'Latency of all calls',
-            description: 'How many calls took how long.',
+            description: 'How many calls took how long' + (if config.recordingRules then ', of all tools.' else '.'),
             unit: 's',
-            queries: { '{{le}}': q.rate(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['le']) },
+            queries: {
+              '{{le}}':
+                if config.recordingRules
+                then q.sum(q.recorded(config, 'agent_le:agent_tool_call_duration_seconds_bucket:rate5m', ['agent']), ['le'])
+                else q.rate(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['le']),
+            },
           },
         ],
       },

@@ -44,6 +44,7 @@ function(config)
           {
             kind: 'trend',
             title: 'Iterations of a turn',
+            points: 75,
             description: 'Model calls: half of the turns take fewer than p50, nineteen in twenty fewer than p95.',
             unit: 'short',
             exemplars: true,
@@ -65,6 +66,7 @@ function(config)
           {
             kind: 'trend',
             title: 'Duration of a turn',
+            points: 75,
             description: 'Half of the turns take less than p50, nineteen in twenty less than p95.',
             unit: 's',
             exemplars: true,
@@ -73,6 +75,7 @@ function(config)
           {
             kind: 'trend',
             title: 'Duration of a model call',
+            points: 75,
             description: 'Nineteen calls in twenty take less.',
             unit: 's',
             queries: q.quantiles(q.ofModel('agent_model_call_duration_seconds_bucket'), ['model'], ['95']),

@@ -114,5 +114,9 @@ function(spec) {
       tagKeys: 'severity,agent,tool',
     }],
   },
-  panels: std.foldl(rowOf, spec.rows, { bottom: 0, id: 1, panels: [] }).panels,
+  panels: std.foldl(
+    rowOf,
+    [row { panels: [{ palette: spec.palette } + panel for panel in row.panels] } for row in spec.rows],
+    { bottom: 0, id: 1, panels: [] }
+  ).panels,
 }

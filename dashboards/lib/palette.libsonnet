@@ -6,7 +6,7 @@ local yellow = '#F0E442';
 local orange = '#E69F00';
 local vermilion = '#D55E00';
 local purple = '#CC79A7';
-local grey = '#999999';
+local grey = '#DDDDDD';
 local wine = '#882255';
 
 {

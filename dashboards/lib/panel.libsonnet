@@ -57,7 +57,9 @@ local kinds = {
     type: 'timeseries',
     fieldConfig: {
       defaults: {
-        color: { mode: 'palette-classic' },
+        // Past its limit a line is as dangerous as the number on top of the page would say. Without limits, names are told
+        // apart, which no palette does for more than a few of them: the legend is sorted by size.
+        color: if std.objectHas(spec, 'limits') then { mode: 'thresholds', seriesBy: 'max' } else { mode: spec.palette },
         custom: {
           drawStyle: 'line',
           fillOpacity: if std.get(spec, 'stacked', false) then 30 else 8,
@@ -217,6 +219,9 @@ function(spec)
     description: spec.description,
     datasource: datasource,
     targets: targets(complete),
+    // As many as a third of a screen can show; Grafana would take one a pixel. Half of that where each point reads all
+    // buckets of all series, or two rates of each.
+    maxDataPoints: std.get(spec, 'points', if spec.kind == 'distribution' then 60 else 150),
     fieldConfig+: {
       defaults+: {
         unit: spec.unit,

@@ -9,6 +9,12 @@
   ofModel(name, matchers=[]): filtered(name, ['agent', 'model'], matchers),
   ofModelAlone(name, matchers=[]): filtered(name, ['model'], matchers),
 
+  // Series of the recording rules, which have agent, maybe tool, and the labels that alerts keep.
+  recorded(config, name, labels): name + '{' + std.join(', ', [
+    label + '=~"$' + label + '"'
+    for label in std.filter(function(label) label != 'job' || std.member(config.aggregationLabels, 'job'), ['job'] + labels)
+  ]) + '}',
+
   rate(series, by=[]): self.sum('rate(' + series + '[$__rate_interval])', by),
   // An agent makes few calls: what it does is counted by the minute.
   perMinute(series, by=[]): self.rate(series, by) + ' * 60',

@@ -55,7 +55,8 @@ function(config) {
     description: 'Largest number of identical tool calls within one turn' + lately + 'The dashed line is the alert threshold.',
     unit: 'short',
     limits: { warning: limits.identicalCalls },
-    queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_identical_calls_max'), ['agent', 'tool']) },
+    whenEmpty: 'No call was repeated',
+    queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_identical_calls_max') + ' > 1', ['agent', 'tool']) },
   },
   staleCalls: {
     kind: 'trend',
@@ -63,7 +64,8 @@ function(config) {
     description: 'Largest number of identical calls with the same result while nothing changed in between, within one turn' + lately + 'Past the dashed line they page.',
     unit: 'short',
     limits: { critical: limits.identicalCalls },
-    queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_stale_calls_max'), ['agent', 'tool']) },
+    whenEmpty: 'No call was repeated in vain',
+    queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_stale_calls_max') + ' > 1', ['agent', 'tool']) },
   },
   repeatResults: {
     kind: 'trend',

@@ -58,7 +58,7 @@ def test_programs_that_are_missing_are_named(monkeypatch, folder):
     assert isinstance(run("test", folder).exception, PromtoolMissingError)
 
 
-def test_dashboards_are_checked_against_grafanas_schemas(tmp_path, folder):
+def test_dashboards_and_grafanas_alerts_are_checked_against_grafanas_schemas(tmp_path, folder):
     schemas = tmp_path / "schemas"
     schemas.mkdir()
     (schemas / "dashboard.jsonschema.json").write_text(
@@ -66,8 +66,13 @@ def test_dashboards_are_checked_against_grafanas_schemas(tmp_path, folder):
     )
     options = {"type": "object", "additionalProperties": False, "properties": {"legend": {"type": "object"}}}
     (schemas / "timeseries.jsonschema.json").write_text(json.dumps({"definitions": {"Options": options}}), "utf-8")
+    rule = {"additionalProperties": False, "required": ["weight"], "properties": {"keepFiringFor": {"type": "string"}}}
+    group = {"properties": {"rules": {"items": rule}}}
+    (schemas / "alerting.jsonschema.json").write_text(json.dumps({"definitions": {"RuleGroup": group}}), "utf-8")
     result = run("check", folder, "--grafana-schemas", schemas)
     assert result.exit_code == 1
+    assert "turnwatch-loops: rules.0.keepFiringFor: 120000000000 is not of type 'string'" in result.output
+    assert "turnwatch-loops: rules.0: 'weight' is a required property" in result.output
     assert "turnwatch-turns.json: title: 'Agents / Turns' is not of type 'integer'" in result.output
     assert "there is no schema of stat panels" in result.output
     assert "Options: : Additional properties are not allowed ('tooltip' was unexpected)" in result.output

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from turnwatch.cli.pack import Form, pack_app
 from turnwatch.pack.forms import FORMS
-from turnwatch.pack.render import ALERTMANAGER_FILE, RULES_FILE
+from turnwatch.pack.render import ALERTMANAGER_FILE, GRAFANA_ALERTS_FILE, RULES_FILE
 
 CONFIG_MAP_LIMIT_BYTES = 1024 * 1024
 
@@ -87,6 +87,11 @@ def test_routes_and_inhibition_go_over_whole(out):
         assert len(rule["targetMatch"]) == len(wanted["target_matchers"])
     names = {receiver["name"] for receiver in spec["receivers"]}
     assert {route["receiver"], *(below["receiver"] for below in route["routes"])} <= names
+
+
+def test_grafana_gets_its_own_alerts(out):
+    alerting = out / "grafana" / "provisioning" / "alerting" / "turnwatch.yaml"
+    assert alerting.read_text("utf-8") == (out / GRAFANA_ALERTS_FILE).read_text("utf-8")
 
 
 def test_grafana_is_provisioned_from_a_folder_it_finds(out):

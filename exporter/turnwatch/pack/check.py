@@ -17,10 +17,10 @@ from turnwatch.metrics.catalogue import BY_NAME
 from turnwatch.pack.check_dashboards import dashboard_faults, panels_of
 from turnwatch.pack.check_rules import rule_faults
 from turnwatch.pack.check_runbooks import runbook_faults
-from turnwatch.pack.check_schema import schema_faults
+from turnwatch.pack.check_schema import alert_schema_faults, schema_faults
 from turnwatch.pack.home import NoPackError
 from turnwatch.pack.queries import QueryError, metric_behind, metrics_of
-from turnwatch.pack.render import ALERTMANAGER_FILE, RULES_FILE
+from turnwatch.pack.render import ALERTMANAGER_FILE, GRAFANA_ALERTS_FILE, RULES_FILE
 
 UNCHARTED: Final = frozenset[str]()
 """Metrics that no rule and no panel uses, on purpose."""
@@ -33,6 +33,7 @@ class _Pack:
     """The files of a pack, as far as they can be read."""
 
     rules: Mapping[str, Any]
+    grafana_alerts: Mapping[str, Any]
     dashboards: Mapping[str, Mapping[str, Any]]
     runbooks: Mapping[str, str]
     unreadable: list[str]
@@ -65,6 +66,9 @@ def pack_faults(folder: Path, *, grafana_schemas: Path | None = None) -> list[st
         if grafana_schemas is not None:
             of_dashboard += schema_faults(dashboard, grafana_schemas)
         faults += [f"dashboards/{name}: {fault}" for fault in of_dashboard]
+    if grafana_schemas is not None and pack.grafana_alerts:
+        of_alerts = alert_schema_faults(pack.grafana_alerts, grafana_schemas)
+        faults += [f"{GRAFANA_ALERTS_FILE}: {fault}" for fault in of_alerts]
     faults += _link_faults(pack.every_rule, {dashboard.get("uid") for dashboard in pack.dashboards.values()})
     alerts = {rule["alert"] for rule in pack.every_rule if "alert" in rule}
     faults += [f"runbooks: {fault}" for fault in runbook_faults(pack.runbooks, alerts)]
@@ -92,12 +96,8 @@ def unused_metrics(folder: Path) -> set[str]:
 def _read(folder: Path) -> _Pack:
     if not (folder / RULES_FILE).is_file():
         raise NoPackError(f"no rule file {folder / RULES_FILE}")
-    unreadable = []
-    rules: Mapping[str, Any] = {}
-    try:
-        rules = yaml.safe_load((folder / RULES_FILE).read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
-        unreadable.append(f"{RULES_FILE}: not YAML: {error}")
+    unreadable: list[str] = []
+    rules, grafana_alerts = (_yaml(folder, name, unreadable) for name in (RULES_FILE, GRAFANA_ALERTS_FILE))
     dashboards = {}
     for path in sorted((folder / "dashboards").glob("*.json")):
         try:
@@ -105,7 +105,18 @@ def _read(folder: Path) -> _Pack:
         except ValueError as error:
             unreadable.append(f"dashboards/{path.name}: not JSON: {error}")
     runbooks = {path.stem: path.read_text(encoding="utf-8") for path in sorted((folder / "runbooks").glob("*.md"))}
-    return _Pack(rules, dashboards, runbooks, unreadable)
+    return _Pack(rules, grafana_alerts, dashboards, runbooks, unreadable)
+
+
+def _yaml(folder: Path, name: str, unreadable: list[str]) -> Mapping[str, Any]:
+    """Return a document, or nothing for a file that is missing or, as ``unreadable`` then says, no YAML."""
+    try:
+        return yaml.safe_load((folder / name).read_text(encoding="utf-8")) or {}
+    except FileNotFoundError:
+        return {}
+    except yaml.YAMLError as error:
+        unreadable.append(f"{name}: not YAML: {error}")
+        return {}
 
 
 def _link_faults(rules: list[Mapping[str, Any]], uids: set[str | None]) -> Iterator[str]:

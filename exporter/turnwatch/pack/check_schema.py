@@ -1,4 +1,4 @@
-"""Checks dashboards against Grafana's own JSON schemas.
+"""Checks dashboards and Grafana's own alerts against Grafana's JSON schemas.
 
 The schemas come from grafana/grafana-foundation-sdk (``jsonschema/*.jsonschema.json``); they are not shipped.
 """
@@ -17,6 +17,8 @@ from turnwatch.pack.check_dashboards import panels_of
 from turnwatch.pack.home import NoPackError
 
 DASHBOARD: Final = "dashboard.jsonschema.json"
+ALERTING: Final = "alerting.jsonschema.json"
+_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def schema_faults(dashboard: Mapping[str, Any], schemas: Path) -> list[str]:
@@ -48,6 +50,43 @@ def schema_faults(dashboard: Mapping[str, Any], schemas: Path) -> list[str]:
                 schema = {"$ref": f"#/definitions/{kind}", "definitions": definitions}
                 faults += _faults(part, schema, f"panel {panel['title']!r}: {kind}: ")
     return faults
+
+
+def alert_schema_faults(document: Mapping[str, Any], schemas: Path) -> list[str]:
+    """Return where a file of provisioned alerts is not what Grafana's schema of rule groups says, one line each.
+
+    Args:
+        document: The file, as ``/etc/grafana/provisioning/alerting`` holds it.
+        schemas: Folder that holds ``alerting.jsonschema.json``.
+
+    Raises:
+        MissingExtraError: The ``jsonschema`` package is missing.
+        NoPackError: There is no schema of alerts in that folder.
+    """
+    if not (schemas / ALERTING).is_file():
+        raise NoPackError(f"no schema {schemas / ALERTING}")
+    definitions = json.loads((schemas / ALERTING).read_text(encoding="utf-8"))["definitions"]
+    schema = {"$ref": "#/definitions/RuleGroup", "definitions": definitions}
+    return [
+        fault
+        for group in document["groups"]
+        for fault in _faults(_as_stored(group), schema, f"{group['folder']}, {group['name']}: ")
+    ]
+
+
+def _as_stored(group: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what Grafana makes of a group in a file: the file names the folder and says durations in words."""
+    place = {"orgID": group["orgId"], "folderUID": group["folder"], "ruleGroup": group["name"]}
+    return {
+        "title": group["name"],
+        "folderUid": group["folder"],
+        "interval": _nanoseconds(group["interval"]),
+        "rules": [rule | place | {"keepFiringFor": _nanoseconds(rule["keepFiringFor"])} for rule in group["rules"]],
+    }
+
+
+def _nanoseconds(duration: str) -> int:
+    return int(duration[:-1]) * _SECONDS[duration[-1]] * 10**9
 
 
 def _faults(document: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:

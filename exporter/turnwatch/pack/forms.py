@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from turnwatch.pack.render import ALERTMANAGER_FILE, RULES_FILE, as_yaml
+from turnwatch.pack.render import ALERTMANAGER_FILE, GRAFANA_ALERTS_FILE, RULES_FILE, as_yaml
 
 KUBERNETES_NAME: Final = "turnwatch"
 SIDECAR_LABEL: Final = {"grafana_dashboard": "1"}
@@ -42,6 +42,7 @@ def grafana_files(files: Mapping[str, str]) -> dict[str, str]:
     provisioned = {
         "grafana/provisioning/dashboards/turnwatch.yaml": as_yaml({"apiVersion": 1, "providers": [provider]})
     }
+    provisioned["grafana/provisioning/alerting/turnwatch.yaml"] = files[GRAFANA_ALERTS_FILE]
     for name, dashboard in _dashboards(files).items():
         provisioned[f"grafana/provisioning/dashboards/turnwatch/{name}"] = dashboard
     return provisioned

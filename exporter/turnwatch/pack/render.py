@@ -21,6 +21,7 @@ GENERATED: Final = (
 RULES_FILE: Final = "alert_rules/turnwatch.rules.yaml"
 ALERTMANAGER_FILE: Final = "alert_rules/alertmanager.example.yaml"
 SPAN_QUERIES_FILE: Final = "alert_rules/span_queries.md"
+GRAFANA_ALERTS_FILE: Final = "alert_rules/grafana_alerts.yaml"
 TEMPLATE_FILE: Final = "alert_rules/turnwatch.tmpl"
 
 
@@ -72,7 +73,7 @@ def pack_files(config: Mapping[str, Any] | None, *, is_own_source: bool = True) 
     home = pack_home()
     as_they_are = [home / TEMPLATE_FILE]
     if config is None and not is_own_source:
-        as_they_are += [home / name for name in (RULES_FILE, ALERTMANAGER_FILE, SPAN_QUERIES_FILE)]
+        as_they_are += [home / name for name in (RULES_FILE, ALERTMANAGER_FILE, SPAN_QUERIES_FILE, GRAFANA_ALERTS_FILE)]
         as_they_are += [*sorted((home / "dashboards").glob("*.json"))]
         as_they_are += sorted((home / "runbooks").glob("*.md"))
         made = {}
@@ -123,7 +124,7 @@ def _mixin(config: Mapping[str, Any] | None) -> str:
 def _other_files(mixin: str, home: Path) -> dict[str, str]:
     made = _jsonnet_value(
         f"local m = {mixin}; {{ alertmanager: m.alertmanagerConfig, spans: m.spanQueries,"
-        " dashboards: m.grafanaDashboards }",
+        " dashboards: m.grafanaDashboards, grafana: m.grafanaAlerts }",
         home,
     )
     dashboards = {
@@ -132,6 +133,7 @@ def _other_files(mixin: str, home: Path) -> dict[str, str]:
     }
     return {
         ALERTMANAGER_FILE: as_yaml(made["alertmanager"]),
+        GRAFANA_ALERTS_FILE: as_yaml(made["grafana"]),
         SPAN_QUERIES_FILE: f"<!-- {GENERATED.removeprefix('# ').rstrip()} -->\n\n{made['spans']}",
     } | dashboards
 

@@ -1,0 +1,17 @@
+// What recording rules work out once a minute, so that nobody has to look so far back, or over so many buckets, again.
+// Left out unless `recordingRules` is true.
+function(config, q)
+  local spent(offset) = {
+    record: 'agent:agent_spend_usd:increase2d' + (if offset == '' then '' else '_offset' + offset),
+    expr: q.grown('agent_spend_usd_total', ['agent'], [], '2d', offset),
+  };
+  local latency(labels) =
+    q.sum(labels + ['le'], 'rate(' + q.metric('agent_tool_call_duration_seconds_bucket') + '[5m])');
+  [spent(offset) for offset in ['', '1w', '2w']]
+  + [
+    {
+      record: 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m',
+      expr: 'histogram_quantile(0.95, ' + latency(['agent', 'tool']) + ')',
+    },
+    { record: 'agent_le:agent_tool_call_duration_seconds_bucket:rate5m', expr: latency(['agent']) },
+  ]
