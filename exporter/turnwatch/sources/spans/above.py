@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from turnwatch.sources.spans.dialect import dialect_of
-from turnwatch.sources.spans.facts import ModelFact, tool_fact
+from turnwatch.sources.spans.facts import is_same_tool_name, tool_fact
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import role_of
-from turnwatch.sources.spans.scope import Scope, is_same_tool
+from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.turns import Turns
 
@@ -57,8 +57,7 @@ class Above:
         """Where a span counts that lies inside a tool call which is told of already."""
         dialect = dialect_of(span)
         role = role_of(span, dialect)
-        told = place.fact
-        if isinstance(told, ModelFact):
+        if place.tool is None:
             return None if role == "model" else place.above.found()
         if role == "mcp":
             return None
@@ -66,11 +65,11 @@ class Above:
             return (place.within or place.above).found()
         if role == "tool":
             fact = tool_fact(span, dialect)
-            if fact.scope != told.scope and is_same_tool(fact.call, told.call):
+            if fact.scope != place.scope and is_same_tool_name(fact.call.tool, place.tool):
                 return None
         if place.within is None:
             place.within = Scope(span.parent_id, span.trace_id, now)
-            place.within.agent = told.call.tool
+            place.within.agent = place.tool
             place.within.is_agent = True
             place.within.above = place.above
         return place.within.found()

@@ -25,7 +25,6 @@ from turnwatch.sources.spans.above import Above
 from turnwatch.sources.spans.calls import Calls
 from turnwatch.sources.spans.dialect import Dialect, dialect_of
 from turnwatch.sources.spans.facts import (
-    ModelFact,
     ToolFact,
     agent_name,
     model_fact,
@@ -265,8 +264,8 @@ class Assembler:
                     self._take(waiting[0], now)
             for span_id in spans:
                 place = self._places.of(span_id)
-                if isinstance(place, CallPlace) and isinstance(place.fact, ModelFact):
-                    self._turns.hear_reply(place.above.found(), place.fact)
+                if isinstance(place, CallPlace) and place.tool is None:
+                    self._turns.hear_reply(place.above.found(), span_id)
         except Exception:
             self._watch.internal_error("reading log records")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from turnwatch.core.events import MISSING
 from turnwatch.sources.spans.above import Above
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of, merge_usage
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of
 from turnwatch.sources.spans.hints import give_hints
 from turnwatch.sources.spans.loose import LooseCalls
 from turnwatch.sources.spans.placing import CallPlace, Places
@@ -45,7 +45,7 @@ class Calls:
         if below is not None:
             self._merge_inner_tools(fact, below)
             self._turns.weigh(below)
-            if below.turn is not None or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
+            if below.is_turn or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
                 below.agent = below.agent or fact.call.tool
                 self._turns.finish(below, above, span, now)
             else:
@@ -133,8 +133,8 @@ class Calls:
         if above is None:
             self._take_second(span)
             place = self._places.of(span.parent_id)
-            if isinstance(place, CallPlace) and isinstance(place.fact, ModelFact):
-                merge_usage(place.fact.call, fact.call)
+            if isinstance(place, CallPlace) and place.tool is None:
+                self._turns.tell_more(place.above.found(), span.parent_id, fact)
             return
         self._places.came(span.span_id, CallPlace(fact, above))
         if below is not None and not below.is_empty:

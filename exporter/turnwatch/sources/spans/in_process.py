@@ -106,6 +106,6 @@ class InProcessAssembler(Assembler):
         """The turn in which an ended span's call counted, if it counted in one that is open."""
         place = self._places.of(span.span_id)
         scope = place.above.found() if isinstance(place, CallPlace) else place
-        if not isinstance(scope, Scope) or scope.turn is None or scope.closed:
+        if not isinstance(scope, Scope) or scope.turn is None:
             return None
         return Counted(scope.turn, scope.key)

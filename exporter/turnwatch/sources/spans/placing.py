@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import KeysView
 from typing import Final
 
+from turnwatch.sources.spans.facts import ToolFact
 from turnwatch.sources.spans.scope import Fact, Scope
 
 # Which spans have been seen lately, for children that arrive after their parents.
@@ -18,16 +19,18 @@ class CallPlace:
     """Where the children of a call's span belong that arrive after it.
 
     Attributes:
-        fact: The call.
         above: The scope in which it counts.
+        tool: The tool; None for a model call.
+        scope: Who wrote its span.
         within: The sub-agent's turn that hangs under it, if there is one.
     """
 
-    __slots__ = ("above", "fact", "within")
+    __slots__ = ("above", "scope", "tool", "within")
 
     def __init__(self, fact: Fact, above: Scope) -> None:
-        self.fact = fact
         self.above = above
+        self.tool = fact.call.tool if isinstance(fact, ToolFact) else None
+        self.scope = fact.scope
         self.within: Scope | None = None
 
 

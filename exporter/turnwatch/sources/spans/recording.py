@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,8 +14,7 @@ from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import Kept, LogFacts
 from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.results import opened
-from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool_call
-from turnwatch.sources.spans.span import NO_ATTRIBUTES
+from turnwatch.sources.spans.scope import Fact, Scope, ToldModel, ToldTool, is_same_model_call, is_same_tool_call
 from turnwatch.sources.spans.values import is_redacted
 
 _NS: Final = 1e-9
@@ -107,8 +105,8 @@ class Recorder:
             if is_same_model_call(other, fact):
                 held[number] = merged(other, fact)
                 return
-        for other in scope.recent_models or ():
-            if is_same_model_call(other, fact):
+        for told in scope.recent_models:
+            if is_same_model_call(told, fact):
                 return
         held.append(fact)
         if len(held) > 1 and held[-2].start_ns > fact.start_ns:
@@ -147,12 +145,7 @@ class Recorder:
             if wants or (wants is None and not carries_reply(attributes)):
                 scope.unread_reply = fact.dialect
                 scope.surely_unread = wants is True
-        fact.attributes = NO_ATTRIBUTES
-        if scope.recent_models is None:
-            scope.recent_models = []
-        scope.recent_models.append(fact)
-        if len(scope.recent_models) > _RECENT:
-            del scope.recent_models[0]
+        scope.recent_models = (*scope.recent_models[1 - _RECENT :], ToldModel(fact))
 
     def _say_unread(self, scope: Scope) -> None:
         """A reply asked for tools, and nothing says for which: the turn cannot be judged, and says so."""
@@ -192,11 +185,11 @@ class Recorder:
         for call in calls:
             turn.end_call(call)
 
-    def hear_reply(self, scope: Scope, fact: ModelFact) -> None:
+    def hear_reply(self, scope: Scope, span_id: int) -> None:
         """Take the tool calls of a reply from a log event that came after the model call was counted."""
-        latest = scope.recent_models[-1] if scope.recent_models else None
-        if latest is fact and scope.reads_replies and scope.asked is None:
-            scope.asked = self._logs.asked.pop(fact.span_id, None)
+        is_latest = bool(scope.recent_models) and scope.recent_models[-1].span_id == span_id
+        if is_latest and scope.reads_replies and scope.asked is None:
+            scope.asked = self._logs.asked.pop(span_id, None)
             scope.unread_reply = None
 
     # Tool calls
@@ -226,32 +219,23 @@ class Recorder:
             self._complaints.lacks_arguments(fact.dialect)
         turn.begin_call(call)
         turn.end_call(call)
-        # The fact stays a little, to tell second spans of this call; its texts need not.
-        call.result = None
-        call.canonical = None
-        call.args = MISSING
 
     def _is_told_of(self, scope: Scope, fact: ToolFact) -> bool:
         call_id = fact.call.call_id
+        told = ToldTool(fact)
         if call_id:
             known = scope.call_ids.get(call_id) if scope.call_ids is not None else None
             if known is not None and is_same_tool_call(known, fact):
                 return True
             if scope.call_ids is None:
-                scope.call_ids = OrderedDict()
-            scope.call_ids[call_id] = fact
+                scope.call_ids = {}
+            scope.call_ids[call_id] = told
             if len(scope.call_ids) > _REMEMBERED:
-                scope.call_ids.popitem(last=False)
-        recent = scope.recent_tools
-        if recent is None:
-            scope.recent_tools = [fact]
-            return False
-        for other in recent:
+                del scope.call_ids[next(iter(scope.call_ids))]
+        for other in scope.recent_tools:
             if other.scope != fact.scope and is_same_tool_call(other, fact):
                 return True
-        recent.append(fact)
-        if len(recent) > _RECENT:
-            del recent[0]
+        scope.recent_tools = (*scope.recent_tools[1 - _RECENT :], told)
         return False
 
     # The end

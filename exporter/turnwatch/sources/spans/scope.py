@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final, final
 
 from turnwatch.core.events import ToolCall, Usage
@@ -13,6 +12,42 @@ from turnwatch.sources.spans.messages import Asked
 
 Fact = ToolFact | ModelFact
 _MAX_NESTING: Final = 64
+
+
+@final
+class ToldTool:
+    """A tool call that has been told of: as much of it as shows whether another span tells of it again."""
+
+    __slots__ = ("call_id", "end_ns", "scope", "start_ns", "tool")
+
+    def __init__(self, fact: ToolFact) -> None:
+        self.call_id = fact.call.call_id
+        self.tool = fact.call.tool
+        self.scope = fact.scope
+        self.start_ns = fact.start_ns
+        self.end_ns = fact.end_ns
+
+
+@final
+class ToldModel:
+    """A model call that has been told of: as much of it as shows whether another span tells of it again."""
+
+    __slots__ = ("_input", "_output", "end_ns", "response_id", "scope", "span_id", "start_ns")
+
+    def __init__(self, fact: ModelFact) -> None:
+        usage = fact.call.usage
+        self._input = -1 if usage is None else usage.input
+        self._output = -1 if usage is None else usage.output
+        self.response_id = fact.response_id
+        self.scope = fact.scope
+        self.span_id = fact.span_id
+        self.start_ns = fact.start_ns
+        self.end_ns = fact.end_ns
+
+    @property
+    def tokens(self) -> tuple[int, int] | None:
+        """Input and output tokens, where the span told of them."""
+        return None if self._input < 0 else (self._input, self._output)
 
 
 @final
@@ -28,7 +63,7 @@ class Scope:
         key: Id of the span under which the calls hang; 0 for a call that is a trace of its own.
         into: The scope this one became part of.
         above: The scope in which this one's agent was called, once that is known.
-        turn: Set once it is clear that this is a turn of its own.
+        turn: Set once it is clear that this is a turn of its own, until that is closed.
         is_adopted: Somebody else opened the turn and ends it.
         agent, conversation: What is known of them so far.
         failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
@@ -125,9 +160,9 @@ class Scope:
         self.surely_unread = False
         self.lacks_arguments = False
         self.saw_usage = False
-        self.recent_models: list[ModelFact] | None = None
-        self.call_ids: OrderedDict[str, ToolFact] | None = None
-        self.recent_tools: list[ToolFact] | None = None
+        self.recent_models: tuple[ToldModel, ...] = ()
+        self.call_ids: dict[str, ToldTool] | None = None
+        self.recent_tools: tuple[ToldTool, ...] = ()
         self.round = 0
         self.round_end_ns = 0
         self.last_ns = 0
@@ -135,7 +170,12 @@ class Scope:
     @property
     def is_empty(self) -> bool:
         """Whether no call hangs here."""
-        return self.turn is None and not self.pending and not self.seen_by_mcp
+        return not self.is_turn and not self.pending and not self.seen_by_mcp
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether this is, or was, a turn of its own."""
+        return self.turn is not None or self.closed
 
     def found(self) -> Scope:
         """The scope that this one has become part of, itself otherwise."""
@@ -170,7 +210,7 @@ class Scope:
         self.has_tools = self.has_tools or other.has_tools
 
 
-def is_same_model_call(one: ModelFact, other: ModelFact) -> bool:
+def is_same_model_call(one: ModelFact | ToldModel, other: ModelFact) -> bool:
     """Whether two spans stand for one model call.
 
     Two instrumentations of one client give the same reply's id. Where one of them gives none, their spans
@@ -182,19 +222,26 @@ def is_same_model_call(one: ModelFact, other: ModelFact) -> bool:
         return False
     if not _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns):
         return False
-    mine, theirs = one.call.usage, other.call.usage
-    return mine is None or theirs is None or (mine.input, mine.output) == (theirs.input, theirs.output)
+    mine, theirs = _tokens(one), _tokens(other)
+    return mine is None or theirs is None or mine == theirs
 
 
-def is_same_tool_call(one: ToolFact, other: ToolFact) -> bool:
+def _tokens(one: ModelFact | ToldModel) -> tuple[int, int] | None:
+    if isinstance(one, ToldModel):
+        return one.tokens
+    usage = one.call.usage
+    return None if usage is None else (usage.input, usage.output)
+
+
+def is_same_tool_call(one: ToldTool, other: ToolFact) -> bool:
     """Whether two spans of different instrumentations, neither inside the other, stand for one tool call."""
-    first, second = one.call, other.call
+    first, second = one, other.call
     if one.scope == other.scope:
         # One instrumentation uses an id twice only for two spans of one call, which then overlap.
         return bool(first.call_id) and first.call_id == second.call_id and _overlap(one, other)
     if first.call_id and second.call_id:
         return first.call_id == second.call_id
-    if not is_same_tool(first, second):
+    if not is_same_tool_name(first.tool, second.tool):
         return False
     return _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns)
 
@@ -204,7 +251,7 @@ def is_same_tool(one: ToolCall, other: ToolCall) -> bool:
     return is_same_tool_name(one.tool, other.tool)
 
 
-def _overlap(one: ToolFact, other: ToolFact) -> bool:
+def _overlap(one: ToldTool, other: ToolFact) -> bool:
     return one.start_ns < other.end_ns and other.start_ns < one.end_ns
 
 

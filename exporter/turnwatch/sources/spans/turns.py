@@ -7,7 +7,7 @@ from typing import Final
 
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
-from turnwatch.sources.spans.facts import ModelFact, ToolFact
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.placing import Places
 from turnwatch.sources.spans.recording import Recorder, merged
@@ -70,10 +70,10 @@ class Turns:
 
     def add(self, scope: Scope, fact: Fact, now: float) -> None:
         """Count a call in its scope, or let it wait there."""
+        if scope.closed:
+            self.late += 1
+            return
         if scope.turn is not None:
-            if scope.closed:
-                self.late += 1
-                return
             self._record(scope, fact, now)
             return
         pending = scope.pending
@@ -127,10 +127,10 @@ class Turns:
         """Make two scopes one. Where both are turns already they stay two."""
         if below is above:
             return
-        if below.turn is not None and above.turn is not None:
+        if below.is_turn and above.is_turn:
             self.end_soon(below, now)
             return
-        kept, gone = (below, above) if below.turn is not None else (above, below)
+        kept, gone = (below, above) if below.is_turn else (above, below)
         kept.key = above.key
         kept.is_agent = above.is_agent
         kept.take_hints(gone)
@@ -191,7 +191,7 @@ class Turns:
 
     def end_soon(self, scope: Scope, now: float) -> None:
         """End a turn after the grace period."""
-        if scope.is_adopted:
+        if scope.is_adopted or scope.closed:
             return
         scope.due = now + self._grace
         self._due.pop(scope, None)
@@ -205,8 +205,10 @@ class Turns:
         if self._of_trace.get(scope.trace_id) is scope:
             del self._of_trace[scope.trace_id]
         self._recorder.close(scope)
-        if self._on_end is not None and scope.turn is not None:
-            self._on_end(scope.turn)
+        turn, scope.turn = scope.turn, None  # spans that come yet find the scope and need no more of it
+        scope.recent_models, scope.recent_tools, scope.call_ids = (), (), None
+        if self._on_end is not None and turn is not None:
+            self._on_end(turn)
 
     def add_seen_by_mcp(self, scope: Scope, fact: ToolFact, now: float) -> None:
         """Keep a call that MCP saw, until it is clear whether another span stands for it."""
@@ -223,10 +225,16 @@ class Turns:
         self._unsettled.pop(scope, None)
         self._unsettled[scope] = None
 
-    def hear_reply(self, scope: Scope, fact: ModelFact) -> None:
+    def hear_reply(self, scope: Scope, span_id: int) -> None:
         """Take the tool calls of a reply from a log event that came late."""
-        if scope.turn is not None and not scope.closed:
-            self._recorder.hear_reply(scope, fact)
+        if scope.turn is not None:
+            self._recorder.hear_reply(scope, span_id)
+
+    def tell_more(self, scope: Scope, span_id: int, fact: ModelFact) -> None:
+        """Fill in what a span lacks, if its model call has not been counted, from another span inside it."""
+        for waiting in (*(scope.held or ()), *(scope.pending or ())):
+            if isinstance(waiting, ModelFact) and waiting.span_id == span_id:
+                merge_usage(waiting.call, fact.call)
 
     def count_now(self, scope: Scope) -> None:
         """Count the model calls held back in a turn: no second span of them will come."""
