@@ -60,7 +60,9 @@ def frame_of(board: Board, view: View, width: int, height: int) -> Frame:
         rows = panes[pane].rows
         first = offset if pane == view.pane else 0
         lines.append(panes[pane].heading)
-        part = rows[first : first + heights[pane]] or [Text(_nothing(pane, view), style="dim")]
+        part = rows[first : first + heights[pane]] or [
+            Text(fitted(_nothing(pane, view), width), style="dim", no_wrap=True)
+        ]
         lines += part[: heights[pane]]
         lines += [Text()] * (heights[pane] - len(part))
     lines = lines[: height - 1]
@@ -145,7 +147,7 @@ def _help(view: View, width: int, height: int) -> Frame:
     keys = [f"{fitted(key, _KEY_WIDTH)} {says}" for key, says in KEY_HELP]
     columns = [f"{fitted(column.title, _KEY_WIDTH)} {column.says}" for column in COLUMNS]
     lines = ["turnwatch top: keys", *keys, "", "Columns", *columns]
-    room = max(1, height - 1)
+    room = height - 1
     offset = max(0, min(view.offset, len(lines) - room))
     shown = [Text(fitted(line, width), no_wrap=True) for line in lines[offset : offset + room]]
     shown += [Text()] * (room - len(shown))

@@ -51,11 +51,11 @@ def age(seconds: float | None) -> str:
 def _short(value: float, plain: str, limit: float = 10_000) -> str:
     if value < limit - 0.5:
         return plain
-    for suffix in ("k", "M", "G"):
+    for suffix in ("k", "M", "G", "T"):
         value /= 1_000
         if value < 999.5:
             return f"{value:.1f}{suffix}" if value < 99.95 else f"{value:.0f}{suffix}"
-    return f"{value:.0f}T" if value < 1e6 else f"{value:.0e}"
+    return f"{value * 1e12:.0e}"
 
 
 def share(part: float | None, whole: float | None) -> str:

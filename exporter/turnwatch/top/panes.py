@@ -136,7 +136,7 @@ def _tools(rows: Sequence[ToolRow], width: int) -> PaneLines:
             share(row.errors_per_minute, row.calls_per_minute),
         )
         style = "bold red" if row.is_stale else "yellow" if row.is_repeating else ""
-        lines.append(Text(line(row.tool, row.agent, values), style=style, no_wrap=True))
+        lines.append(Text(fitted(line(row.tool, row.agent, values), width), style=style, no_wrap=True))
     return PaneLines(heading, lines)
 
 
