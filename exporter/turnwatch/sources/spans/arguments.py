@@ -8,7 +8,6 @@ from turnwatch.sources.spans.dialect import CONVENTIONS
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.values import MISSING, is_schema, parsed
 
-_ATTRIBUTES: Final[tuple[str, ...]] = CONVENTIONS.tool["arguments"]
 _EVENTS: Final[tuple[tuple[str, str], ...]] = CONVENTIONS.tool["argument_events"]
 _EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
 _MAYBE_SCHEMA: Final = frozenset(CONVENTIONS.tool["maybe_schema"])
@@ -21,7 +20,7 @@ _NAMED_KEYS: Final = (frozenset({"tool_name", "arguments"}), frozenset({"name", 
 def arguments_of(span: SpanData) -> Any:
     """The arguments a tool span carries, or MISSING when it carries none or they were taken out."""
     attributes = span.attributes
-    for name in _ATTRIBUTES:
+    for name in span.shape.arguments:
         value = attributes.get(name)
         if value is None:
             continue

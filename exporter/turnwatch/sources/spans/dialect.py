@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from collections.abc import Container
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from turnwatch.sources.spans.span import SpanData
+if TYPE_CHECKING:
+    from turnwatch.sources.spans.span import SpanData
 
 Role = Literal["agent", "container", "model", "tool", "mcp", "step", "pending"]
 ROLES: Final = frozenset({"agent", "container", "model", "tool", "mcp", "step", "pending"})
@@ -87,6 +89,7 @@ class Conventions:
     model: dict[str, tuple[str, ...]]
     agent: dict[str, tuple[str, ...]]
     usage: dict[str, tuple[str, ...]]
+    messages: dict[str, tuple[str, ...]]
     redacted_anywhere: tuple[str, ...]
     redacted_whole: frozenset[str]
     unrelated_scopes: tuple[str, ...]
@@ -122,6 +125,7 @@ def _conventions(data: dict[str, Any]) -> Conventions:
         model=lists("model"),
         agent=lists("agent"),
         usage=lists("usage"),
+        messages=lists("messages"),
         redacted_anywhere=tuple(data["redacted"]["anywhere"]),
         redacted_whole=frozenset(data["redacted"]["whole"]),
         unrelated_scopes=tuple(data["unrelated"]["scopes"]),
@@ -212,10 +216,12 @@ def is_unrelated_scope(scope: str) -> bool:
 
 def dialect_of(span: SpanData) -> Dialect:
     """The dialect a span is written in; one of the conventions' own when nobody declared its scope."""
-    dialect = dialect_of_scope(span.scope)
-    if dialect is not None:
-        return dialect
+    return span.shape.dialect
+
+
+def dialect_without_scope(attributes: Container[str]) -> Dialect:
+    """The convention that a span follows whose scope nobody declared."""
     for attribute, candidate in _BY_CONVENTION:
-        if attribute in span.attributes:
+        if attribute in attributes:
             return candidate
     return _OTHER

@@ -9,18 +9,15 @@ from typing import Any, Final, final
 from turnwatch.core.events import MISSING, ModelCall, Outcome, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
 from turnwatch.sources.spans.arguments import arguments_of
-from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect
+from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.results import result_of
-from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL
+from turnwatch.sources.spans.span import NO_ATTRIBUTES, SpanData
 from turnwatch.sources.spans.usage import usage_of
 from turnwatch.sources.spans.values import first, first_text, json_of, shortened
 
-COUNTED: Final = "turnwatch.counted"
 _NS: Final = 1e-9
 _REPLY_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,200})"')
-_TOOL: Final = CONVENTIONS.tool
-_MODEL: Final = CONVENTIONS.model
-_AGENT: Final = CONVENTIONS.agent
 # What instrumentations put round a tool's name to make the span's.
 _NAME_STARTS: Final = ("execute_tool ", "running tool: ", "MCP send tools/call ", "tools/call ", "MCP tools/call ")
 _NAME_ENDS: Final = (".__call__", ".tool", ".run", ".acall", ".call")
@@ -46,7 +43,9 @@ class ToolFact:
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
         self.weight = span.weight
-        self.counted = is_counted(span.attributes) or _is_counted_tool(span.attributes, call.tool)
+        self.counted = span.shape.may_be_counted and (
+            is_counted(span.attributes) or _is_counted_tool(span.attributes, call.tool)
+        )
 
 
 @final
@@ -56,7 +55,7 @@ class ModelFact:
     Attributes:
         call: The call and its usage.
         response_id: The provider's id of the reply, or an empty text.
-        attributes: The span's attributes, for the messages among them; only until the call is recorded.
+        attributes: The span's attributes, where there are messages among them.
         counted: Somebody counts this call already.
         is_root: The span has no parent: nothing but its messages ties it to other calls.
         weight: About how many bytes it takes while it waits.
@@ -84,9 +83,9 @@ class ModelFact:
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
         self.weight = span.weight
-        self.response_id = first_text(span.attributes, _MODEL["response_id"]) or _id_in_output(span.attributes)
-        self.attributes: Mapping[str, Any] = span.attributes
-        self.counted = is_counted(span.attributes) or f"{COUNTED}.model" in span.attributes
+        self.response_id = first_text(span.attributes, span.shape.response_id) or _id_in_output(span.attributes)
+        self.attributes = span.attributes if span.shape.has_messages else NO_ATTRIBUTES
+        self.counted = span.shape.may_be_counted and (is_counted(span.attributes) or COUNTED_MODEL in span.attributes)
         self.is_root = not span.parent_id
 
 
@@ -108,7 +107,7 @@ def is_counted(attributes: Mapping[str, Any]) -> bool:
 
 def _is_counted_tool(attributes: Mapping[str, Any], tool: str) -> bool:
     """Whether the span ran inside a counted call of the same tool."""
-    inside = attributes.get(f"{COUNTED}.tool")
+    inside = attributes.get(COUNTED_TOOL)
     return inside is not None and is_same_tool_name(str(inside), tool)
 
 
@@ -122,10 +121,10 @@ def is_same_tool_name(one: str, other: str) -> bool:
 
 def tool_fact(span: SpanData, dialect: Dialect) -> ToolFact:
     """The tool call that this span stands for."""
-    attributes = span.attributes
+    attributes, shape = span.attributes, span.shape
     result = result_of(span)
-    call_id = first_text(attributes, _TOOL["call_id"]) or result.call_id
-    input_hash = first_text(attributes, _TOOL["input_hash"]) or None
+    call_id = first_text(attributes, shape.call_id) or result.call_id
+    input_hash = first_text(attributes, shape.input_hash) or None
     outcome: Outcome = "error" if result.failed else "ok"
     call = ToolCall(
         tool_name(span, dialect, result.tool),
@@ -145,7 +144,7 @@ def tool_name(span: SpanData, dialect: Dialect, in_result: str = "") -> str:
     """The tool's name: an attribute's, the result's, or what is left of the span's own name."""
     if dialect.tool_name_in_result:
         return shortened(in_result or span.name)
-    name = first_text(span.attributes, _TOOL["name"]) or in_result
+    name = first_text(span.attributes, span.shape.tool_name) or in_result
     if name:
         return shortened(name)
     name = shortened(span.name)
@@ -159,13 +158,13 @@ def tool_name(span: SpanData, dialect: Dialect, in_result: str = "") -> str:
 
 def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
     """The model call that this span stands for."""
-    attributes = span.attributes
+    attributes, shape = span.attributes, span.shape
     error_type = attributes.get("error.type")
     failed = span.failed or error_type is not None
     call = ModelCall(
-        first_text(attributes, _MODEL["name"]),
-        provider=first_text(attributes, _MODEL["provider"]),
-        usage=usage_of(attributes),
+        first_text(attributes, shape.model_name),
+        provider=first_text(attributes, shape.provider),
+        usage=usage_of(attributes, shape),
         outcome="error" if failed else "ok",
         error_type=None if error_type is None else shortened(str(error_type)),
         started=span.start_ns * _NS if span.start_ns else None,
@@ -177,7 +176,7 @@ def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
 def agent_name(span: SpanData, dialect: Dialect) -> str:
     """The agent a span names, or an empty text."""
     attributes = span.attributes
-    for attribute in _AGENT["name"]:
+    for attribute in span.shape.agent_name:
         value = attributes.get(attribute)
         if value is not None:
             name = str(value)
@@ -193,7 +192,7 @@ def agent_name(span: SpanData, dialect: Dialect) -> str:
 
 def conversation_of(span: SpanData) -> str | None:
     """The conversation a span belongs to, or None."""
-    value = first(span.attributes, _AGENT["conversation"])
+    value = first(span.attributes, span.shape.conversation)
     return None if value is None or value == "" else shortened(str(value))
 
 

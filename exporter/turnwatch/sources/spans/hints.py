@@ -29,7 +29,7 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
     scope.conversation = scope.conversation or conversation_of(span)
     scope.service = scope.service or service_name(span)
     if scope.agent_usage is None:
-        scope.agent_usage = usage_of_agent(span.attributes)
+        scope.agent_usage = usage_of_agent(span)
         scope.model_name = scope.model_name or shortened(str(span.attributes.get("gen_ai.request.model") or ""))
     scope.stop_reason = stop_reason_of(span)
 

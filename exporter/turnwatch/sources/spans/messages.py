@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from turnwatch.sources.spans.arguments import unwrapped
+from turnwatch.sources.spans.dialect import CONVENTIONS
 from turnwatch.sources.spans.values import MISSING, json_of
 
 _OPENINFERENCE_OUT: Final = "llm.output_messages."
 _OPENINFERENCE_IN: Final = "llm.input_messages."
 _TRACELOOP_OUT: Final = "gen_ai.completion."
-_OUTPUTS: Final = ("gen_ai.output.messages", "langfuse.observation.output", "haystack.agent.step.llm.output",
-                   "haystack.component.output", "ai.response.toolCalls")  # fmt: skip
-_INPUTS: Final = ("gen_ai.input.messages", "langfuse.observation.input", "haystack.agent.step.llm.input",
-                  "haystack.component.input", "ai.prompt.messages")  # fmt: skip
-_FINISH: Final = ("gen_ai.response.finish_reasons", "gen_ai.response.finish_reason", "llm.finish_reason",
-                  "anthropic.message.stop_reason", "ai.response.finishReason")  # fmt: skip
+_OUTPUTS: Final = CONVENTIONS.messages["outputs"]
+_INPUTS: Final = CONVENTIONS.messages["inputs"]
+_FINISH: Final = CONVENTIONS.messages["finish"]
 # Replies with more tool calls than this are cut: the rest could not be told apart from an attack.
 _MAX_CALLS: Final = 256
 

@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from turnwatch.core.current_call import current_call
@@ -18,10 +19,11 @@ from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
 from turnwatch.sources.hand import current_turn
 from turnwatch.sources.spans.dialect import is_unrelated_scope
-from turnwatch.sources.spans.facts import COUNTED, is_counted
+from turnwatch.sources.spans.facts import is_counted
 from turnwatch.sources.spans.in_process import Counted, InProcessAssembler
 from turnwatch.sources.spans.readable import attributes_of, span_of
 from turnwatch.sources.spans.roles import is_of_interest
+from turnwatch.sources.spans.shapes import COUNTED_MODEL, COUNTED_TOOL
 from turnwatch.sources.spans.span import SpanData
 
 try:
@@ -141,6 +143,8 @@ class TurnSpanProcessor(SpanProcessor):
             if not is_of_interest(scope_name, span.name, attributes) and span_id not in self._awaited:
                 self._unrelated += 1
                 return
+            if live is not None and live.call is not None and not is_counted(attributes):
+                attributes = _marked(attributes, live.call)
             self._take(span_of(span, attributes), live)
         except Exception:
             self._watch.internal_error("the end of a span")
@@ -163,8 +167,6 @@ class TurnSpanProcessor(SpanProcessor):
     # Counting
 
     def _take(self, span: SpanData, live: _Live | None) -> None:
-        if live is not None and live.call is not None and not is_counted(span.attributes):
-            span.attributes = _marked(span, live.call)
         with self._lock:
             self._follow_default_watch()
             now = self._watch.clock()
@@ -259,11 +261,11 @@ def _run_timer(processor: weakref.ref[TurnSpanProcessor], stopped: threading.Eve
         del alive
 
 
-def _marked(span: SpanData, call: ModelCall | ToolCall) -> Any:
+def _marked(attributes: Mapping[str, Any], call: ModelCall | ToolCall) -> dict[str, Any]:
     """The attributes of a span that ran inside a call which is counted already, and may stand for the same."""
     if isinstance(call, ModelCall):
-        return {**span.attributes, f"{COUNTED}.model": True}
-    return {**span.attributes, f"{COUNTED}.tool": call.tool}
+        return {**attributes, COUNTED_MODEL: True}
+    return {**attributes, COUNTED_TOOL: call.tool}
 
 
 def _tell_guard(turn: TurnState, verdict: Verdict) -> None:

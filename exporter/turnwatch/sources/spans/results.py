@@ -10,10 +10,8 @@ from turnwatch.sources.spans.dialect import CONVENTIONS
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.values import MISSING, is_redacted, json_of
 
-_ATTRIBUTES: Final[tuple[str, ...]] = CONVENTIONS.tool["result"]
 _EVENTS: Final[tuple[tuple[str, str], ...]] = CONVENTIONS.tool["result_events"]
 _EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
-_FAILED_WHEN: Final[tuple[tuple[str, str], ...]] = CONVENTIONS.tool["failed_when"]
 
 # A message written by repr(): its text, and what follows it, of which the call id differs on every call.
 _MESSAGE_REPR: Final = re.compile(r"content=(?P<quote>['\"])(?P<text>.*)(?P=quote) name=(?P<rest>.*)", re.DOTALL)
@@ -48,7 +46,7 @@ def result_of(span: SpanData) -> ToolResult:
     if span.failed or error_type is not None:
         result.failed = True
     elif not result.failed:
-        for name, value in _FAILED_WHEN:
+        for name, value in span.shape.failed_when:
             found = attributes.get(name)
             if found is not None and str(found).lower() == value.lower():
                 result.failed = True
@@ -64,7 +62,7 @@ def result_of(span: SpanData) -> ToolResult:
 
 def _raw(span: SpanData) -> Any:
     attributes = span.attributes
-    for name in _ATTRIBUTES:
+    for name in span.shape.result:
         value = attributes.get(name)
         if value is not None and not (name in _EMPTY_IS_MISSING and value in ("{}", "[]", "")):
             return value

@@ -11,7 +11,6 @@ from turnwatch.sources.spans.span import SpanData
 # A span of no known scope is of interest when it has one of these attributes or names.
 MARKERS: Final = CONVENTIONS.markers
 NAMES: Final = CONVENTIONS.names
-_ROLES = CONVENTIONS.roles
 
 
 def is_of_interest(scope: str, name: str, attributes: Mapping[str, Any]) -> bool:
@@ -28,13 +27,7 @@ def role_of(span: SpanData, dialect: Dialect) -> Role:
         if role is not None:
             return role
     attributes = span.attributes
-    for attribute, patterns in dialect.components:
-        value = attributes.get(attribute)
-        if value is not None:
-            role = patterns.role_of(str(value))
-            if role is not None:
-                return role
-    for attribute, patterns in _ROLES:
+    for attribute, patterns in span.shape.roles:
         value = attributes.get(attribute)
         if value is not None:
             role = patterns.whole.get(value) if type(value) is str else None
@@ -49,5 +42,4 @@ def says_its_role(span: SpanData, dialect: Dialect) -> bool:
     """Whether a span that is still open already says what it is: many set what tells it only at their end."""
     if dialect.names is not None and dialect.names.role_of(span.name) is not None:
         return True
-    attributes = span.attributes
-    return span.name in NAMES or any(attribute in attributes for attribute, _ in _ROLES)
+    return span.name in NAMES or span.shape.says_role

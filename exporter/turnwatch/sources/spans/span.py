@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, final
 
+from turnwatch.sources.spans.shapes import shape_of
+
 SERVER: Final = 2
 CLIENT: Final = 3
 
@@ -39,6 +41,7 @@ class SpanData:
         start_ns, end_ns: Nanoseconds since the epoch; an end of 0 means the span is not over.
         failed: The status is ERROR.
         status_text: The status description.
+        shape: What its attributes can say.
     """
 
     __slots__ = (
@@ -51,6 +54,7 @@ class SpanData:
         "parent_id",
         "resource",
         "scope",
+        "shape",
         "span_id",
         "start_ns",
         "status_text",
@@ -86,6 +90,7 @@ class SpanData:
         self.end_ns = end_ns
         self.failed = failed
         self.status_text = status_text
+        self.shape = shape_of(scope, attributes)
 
     @property
     def weight(self) -> int:

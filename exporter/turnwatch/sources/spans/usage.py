@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from turnwatch.core.events import Usage
 from turnwatch.sources.spans.dialect import CONVENTIONS
+from turnwatch.sources.spans.shapes import Shape, shape_of
+from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.values import json_of
 
-_NAMES: Final = CONVENTIONS.usage
 _AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
 _HAYSTACK_OUTPUTS: Final = ("haystack.agent.step.llm.output", "haystack.component.output")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
@@ -25,37 +26,38 @@ def _number(value: Any) -> int:
         return 0
 
 
-def _first(attributes: Mapping[str, Any], kind: str) -> int | None:
-    for name in _NAMES[kind]:
+def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
+    for name in names:
         value = attributes.get(name)
         if value is not None:
             return _number(value)
     return None
 
 
-def usage_of(attributes: Mapping[str, Any]) -> Usage | None:
-    """Tokens of a model span; None when it reports none. Nobody calls a model with no tokens at all."""
-    given = _first(attributes, "input")
-    made = _first(attributes, "output")
+def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
+    """Tokens of a model span of this shape; None when it reports none. Nobody calls a model with no tokens at all."""
+    given = _first(attributes, shape.input)
+    made = _first(attributes, shape.output)
     if given is None and made is None:
-        return _langfuse(attributes) or _haystack(attributes)
+        return (_langfuse(attributes) or _haystack(attributes)) if shape.has_usage_object else None
     if not given and not made:
         return None
     usage = Usage(
         given or 0,
         made or 0,
-        _first(attributes, "cache_read") or 0,
-        _first(attributes, "cache_write") or 0,
-        _first(attributes, "reasoning") or 0,
+        _first(attributes, shape.cache_read) or 0,
+        _first(attributes, shape.cache_write) or 0,
+        _first(attributes, shape.reasoning) or 0,
     )
-    if not usage.cache_read:
+    if shape.has_usage_object and not usage.cache_read:
         _langsmith(attributes, usage)
     return usage
 
 
-def usage_of_agent(attributes: Mapping[str, Any]) -> Usage | None:
+def usage_of_agent(span: SpanData) -> Usage | None:
     """The sum an agent span carries, for turns whose model spans report nothing."""
-    usage = usage_of(attributes)
+    attributes = span.attributes
+    usage = usage_of(attributes, span.shape)
     if usage is not None:
         return usage
     start = len(_AGGREGATED_PREFIX)
@@ -63,7 +65,7 @@ def usage_of_agent(attributes: Mapping[str, Any]) -> Usage | None:
         _PLAIN_PREFIX + name[start:]: value for name, value in attributes.items() if name.startswith(_AGGREGATED_PREFIX)
     }
     if renamed:
-        return usage_of(renamed)
+        return usage_of(renamed, shape_of(span.scope, renamed))
     crew = attributes.get("crewai.crew.token_usage")
     if crew:
         counts = {name: int(number) for name, number in _CREW_TOKENS.findall(str(crew))}

@@ -1,0 +1,144 @@
+"""What spans of one look can say, worked out once for all of them.
+
+A fact stands under a dozen names over the dialects, in the order in which they are asked. The spans of one
+instrumentation carry the same few attributes again and again, so which dialect they are in and which of those names are
+there is kept by scope and attribute names; of each span only the values are then read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from turnwatch.sources.spans.dialect import (
+    CONVENTIONS,
+    DIALECTS,
+    Dialect,
+    Patterns,
+    dialect_of_scope,
+    dialect_without_scope,
+    is_unrelated_scope,
+)
+
+# The oldest are not worth keeping apart: past this many all are forgotten, and those in use come back at once.
+_MAX_SHAPES: Final = 2048
+_TOOL: Final = CONVENTIONS.tool
+_MODEL: Final = CONVENTIONS.model
+_AGENT: Final = CONVENTIONS.agent
+_USAGE: Final = CONVENTIONS.usage
+_MESSAGES: Final = frozenset(name for names in CONVENTIONS.messages.values() for name in names)
+COUNTED: Final = "turnwatch.counted"
+COUNTED_MODEL: Final = "turnwatch.counted.model"
+COUNTED_TOOL: Final = "turnwatch.counted.tool"
+# Objects of a dialect's own in which token counts stand.
+USAGE_OBJECTS: Final = (
+    "langfuse.observation.usage_details", "langsmith.metadata.usage_metadata", "haystack.agent.step.llm.output",
+    "haystack.component.output",
+)  # fmt: skip
+
+
+@final
+class Shape:
+    """What spans of this scope with these attributes can say.
+
+    The tuples hold, in the order in which they are to be asked, the names under which a fact stands.
+
+    Attributes:
+        dialect: The dialect the spans are written in.
+        is_unrelated: Nothing that their scope writes is of interest.
+        is_of_interest: They can play a part, whatever they are called.
+        roles: What tells their part by the value of an attribute.
+        says_role: A convention tells their part, once they are over or before.
+        tool_name, arguments, result, call_id, input_hash, failed_when: Of a tool call.
+        model_name, provider, response_id: Of a model call.
+        agent_name, conversation: Of an agent.
+        input, output, cache_read, cache_write, reasoning: Token counts.
+        has_usage_object: Token counts may stand in an object of the dialect's own.
+        has_messages: A model's messages, or why it ended, are among the attributes.
+        may_be_counted: Somebody may have marked the spans as counted already.
+    """
+
+    __slots__ = (
+        "agent_name",
+        "arguments",
+        "cache_read",
+        "cache_write",
+        "call_id",
+        "conversation",
+        "dialect",
+        "failed_when",
+        "has_messages",
+        "has_usage_object",
+        "input",
+        "input_hash",
+        "is_of_interest",
+        "is_unrelated",
+        "may_be_counted",
+        "model_name",
+        "output",
+        "provider",
+        "reasoning",
+        "response_id",
+        "result",
+        "roles",
+        "says_role",
+        "tool_name",
+    )
+
+    def __init__(self, scope: str, names: frozenset[str]) -> None:
+        def there(candidates: Iterable[str]) -> tuple[str, ...]:
+            return tuple(name for name in candidates if name in names)
+
+        known = dialect_of_scope(scope)
+        self.dialect: Dialect = known or dialect_without_scope(names)
+        self.is_unrelated = is_unrelated_scope(scope)
+        self.is_of_interest = not self.is_unrelated and (known is not None or not CONVENTIONS.markers.isdisjoint(names))
+        rules: tuple[tuple[str, Patterns], ...] = (*self.dialect.components, *CONVENTIONS.roles)
+        self.roles = tuple(rule for rule in rules if rule[0] in names)
+        self.says_role = any(attribute in names for attribute, _ in CONVENTIONS.roles)
+        self.tool_name = there(_TOOL["name"])
+        self.arguments = there(_TOOL["arguments"])
+        self.result = there(_TOOL["result"])
+        self.call_id = there(_TOOL["call_id"])
+        self.input_hash = there(_TOOL["input_hash"])
+        self.failed_when = tuple(rule for rule in _TOOL["failed_when"] if rule[0] in names)
+        self.model_name = there(_MODEL["name"])
+        self.provider = there(_MODEL["provider"])
+        self.response_id = there(_MODEL["response_id"])
+        self.agent_name = there(_AGENT["name"])
+        self.conversation = there(_AGENT["conversation"])
+        self.input = there(_USAGE["input"])
+        self.output = there(_USAGE["output"])
+        self.cache_read = there(_USAGE["cache_read"])
+        self.cache_write = there(_USAGE["cache_write"])
+        self.reasoning = there(_USAGE["reasoning"])
+        self.has_usage_object = any(name in names for name in USAGE_OBJECTS)
+        self.has_messages = not _MESSAGES.isdisjoint(names)
+        self.may_be_counted = COUNTED in names or COUNTED_MODEL in names or COUNTED_TOOL in names
+
+
+def _asked_for() -> frozenset[str]:
+    """Every attribute name that a shape depends on."""
+    names = {COUNTED, COUNTED_MODEL, COUNTED_TOOL, *USAGE_OBJECTS, *CONVENTIONS.markers, *_MESSAGES}
+    for section in (_MODEL, _AGENT, _USAGE):
+        names.update(*section.values())
+    for kind in ("name", "arguments", "result", "call_id", "input_hash"):
+        names.update(_TOOL[kind])
+    names.update(name for name, _ in _TOOL["failed_when"])
+    names.update(attribute for dialect in DIALECTS for attribute, _ in dialect.components)
+    return frozenset(names)
+
+
+_asked_among: Final = _asked_for().intersection
+_shapes: Final[dict[tuple[str, frozenset[str]], Shape]] = {}
+
+
+def shape_of(scope: str, attributes: Iterable[str]) -> Shape:
+    """The shape of a span of this scope with attributes of these names."""
+    key = (scope, _asked_among(attributes))
+    shape = _shapes.get(key)
+    if shape is None:
+        if len(_shapes) >= _MAX_SHAPES:
+            _shapes.clear()
+        shape = _shapes[key] = Shape(*key)
+    return shape
