@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from turnwatch.sources import json_values
-from turnwatch.sources.json_values import NOT_CLOSED, NOT_JSON, TOO_LONG, BrokenLine, read_values
+from turnwatch.sources.json_values import NO_OBJECT, NOT_CLOSED, NOT_JSON, TOO_LONG, BrokenLine, read_values
 
+BROKEN = (NO_OBJECT, NOT_CLOSED, NOT_JSON)
 VALUE = {"text": 'a "quoted" {bracket] \\', "list": [1, {"deep": ["]"]}], "empty": {}}
 
 
@@ -76,11 +77,11 @@ def test_what_only_a_patient_parser_reads_is_read():
 def test_a_broken_line_keeps_nothing_else_from_being_read(broken, split_lists):
     text = "\n".join(['{"a": 1}', broken, '{"b": 2}', '{"c": 3}', broken, '[{"d": 4}]', '{"e": 5}']) + "\n"
     found = read(text.encode(), split_lists=split_lists)
-    values = [each for each in found if each[1] not in (NOT_JSON, NOT_CLOSED)]
+    values = [each for each in found if each[1] not in BROKEN]
     if split_lists and broken.startswith("[{"):  # the part of a list that came before the cut was read
         values = [each for each in values if each[1] != {"cut": 1}]
     assert values == [(1, {"a": 1}), (3, {"b": 2}), (4, {"c": 3}), (6, [{"d": 4}]), (7, {"e": 5})]
-    reported = {line for line, value in found if value in (NOT_JSON, NOT_CLOSED)}
+    reported = {line for line, value in found if value in BROKEN}
     assert reported == {2, 5} or (reported and split_lists and broken.startswith("[{"))
 
 

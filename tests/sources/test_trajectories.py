@@ -3,7 +3,8 @@ import json
 import pytest
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall
-from turnwatch.sources.trajectories import BrokenLine, looks_like_trajectory, read_trajectories, turns_of
+from turnwatch.sources.json_values import BrokenLine
+from turnwatch.sources.trajectories import looks_like_trajectory, read_trajectories, turns_of
 
 
 def record(*calls, **more):

@@ -1,11 +1,13 @@
-"""Files as they were before they were compressed, told by their first bytes."""
+"""Files as they were before they were compressed or written in UTF-16, told by their first bytes."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import lzma
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -14,6 +16,9 @@ from turnwatch.errors import MissingExtraError
 _GZIP: Final = b"\x1f\x8b"
 _XZ: Final = b"\xfd7zXZ\x00"
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
+# What some shells write when output is redirected into a file.
+_UTF_16: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_LONGEST_MAGIC: Final = 6
 
 
 class DamagedFileError(OSError):
@@ -25,29 +30,50 @@ BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, Damaged
 
 # A chunk of what is well compressed becomes thousands of times as much.
 _CHUNK_BYTES: Final = 1 << 14
+_BUFFER_BYTES: Final = 1 << 18
 
 
-def open_file(path: Path) -> IO[bytes]:
-    """Open a file for reading, plain or compressed with gzip, xz or zstd.
+def open_file(path: Path, on_read: Callable[[int], None] | None = None) -> IO[bytes]:
+    """Open a file for reading, plain or compressed with gzip, xz or zstd, in UTF-8 or in UTF-16 with its mark.
+
+    Args:
+        path: The file.
+        on_read: Told now and then how many bytes of it have been read.
 
     Raises:
         OSError: The file cannot be opened.
         MissingExtraError: It is compressed with zstd, and the package for that is not installed.
         EOFError, OSError, zlib.error, lzma.LZMAError: While reading: a compressed file is cut off or damaged.
     """
-    with path.open("rb") as stream:
-        magic = stream.read(6)
+    return opened(io.FileIO(path) if on_read is None else _Watched(path, on_read))
+
+
+def opened(raw: io.RawIOBase) -> IO[bytes]:
+    """The same of what is open already, from where it stands."""
+    stream = io.BufferedReader(raw, _BUFFER_BYTES)
+    try:
+        return _plain(stream)
+    except BaseException:
+        stream.close()
+        raise
+
+
+def _plain(stream: io.BufferedReader[io.RawIOBase]) -> IO[bytes]:
+    magic = stream.peek(_LONGEST_MAGIC)
     if magic.startswith(_GZIP):
-        return cast("IO[bytes]", gzip.open(path, "rb"))
+        return cast("IO[bytes]", _Gzip(stream))
     if magic.startswith(_XZ):
-        return lzma.open(path, "rb")
+        return _Xz(stream)
     if magic.startswith(_ZSTD):
         try:
             import zstandard
         except ImportError:
             raise MissingExtraError("reading zstd files", "zstd") from None
-        return io.BufferedReader(_Zstd(path, zstandard), _CHUNK_BYTES)
-    return path.open("rb")
+        return io.BufferedReader(_Zstd(stream, zstandard), _CHUNK_BYTES)
+    encoding = _UTF_16.get(magic[:2])
+    if encoding is not None:
+        return io.BufferedReader(_Recoded(stream, encoding), _BUFFER_BYTES)
+    return stream
 
 
 def read_at_most(path: Path, limit: int) -> bytes | None:
@@ -61,15 +87,92 @@ def read_at_most(path: Path, limit: int) -> bytes | None:
     return content if len(content) <= limit else None
 
 
+class _Watched(io.FileIO):
+    """A file that tells how far it has been read."""
+
+    def __init__(self, path: Path, on_read: Callable[[int], None]) -> None:
+        super().__init__(path)
+        self._on_read = on_read
+        self._done = 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        size = super().readinto(buffer) or 0
+        self._done += size
+        self._on_read(self._done)
+        return size
+
+
+class _Gzip(gzip.GzipFile):
+    """Closes the file that it reads."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._file = file
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
+class _Xz(lzma.LZMAFile):
+    """Closes the file that it reads."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file, "rb")
+        self._file = file
+
+    def close(self) -> None:
+        super().close()
+        self._file.close()
+
+
+class _Recoded(io.RawIOBase):
+    """A text in another encoding, in UTF-8."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        self._file = file
+        self._new_decoder = codecs.getincrementaldecoder(encoding)
+        self._decoder = self._new_decoder("replace")
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        if offset or whence != io.SEEK_SET:
+            raise io.UnsupportedOperation("only to the start")
+        self._file.seek(0)
+        self._decoder, self._rest = self._new_decoder("replace"), b""
+        return 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        while not self._rest:
+            raw = self._file.read(_CHUNK_BYTES)
+            self._rest = self._decoder.decode(raw, final=not raw).encode("utf-8", "replace")
+            if not raw and not self._rest:
+                return 0
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
 class _Zstd(io.RawIOBase):
     """The frames of a zstd file, one after the other. The package's own reader takes a cut-off file for a whole one."""
 
-    def __init__(self, path: Path, zstandard: Any) -> None:
+    def __init__(self, file: IO[bytes], zstandard: Any) -> None:
         self._damaged: type[Exception] = zstandard.ZstdError
         self._new_frame: Any = zstandard.ZstdDecompressor().decompressobj
         self._frame: Any = None
         self._rest = b""
-        self._file = path.open("rb")
+        self._file = file
 
     def readable(self) -> bool:
         return True

@@ -31,7 +31,8 @@ _TO_BRACKET: Final = re.compile(r'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{
 _TO_QUOTE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _DECODER: Final = json.JSONDecoder()
 
-NOT_JSON: Final = "not a JSON object"
+NOT_JSON: Final = "not JSON"
+NO_OBJECT: Final = "neither an object nor a list"
 TOO_LONG: Final = f"longer than {MAX_VALUE_BYTES >> 20} MB, passed over"
 NOT_CLOSED: Final = "cut off: the JSON that begins here is not closed"
 
@@ -99,7 +100,7 @@ def read_values(source: IO[bytes] | Iterable[str | bytes], *, split_lists: bool 
         if isinstance(value, (dict, list)):
             yield Value(lines.number, value, len(line))
         else:
-            yield BrokenLine(lines.number, NOT_JSON)
+            yield BrokenLine(lines.number, NO_OBJECT)
 
 
 def _other(lines: _Lines, line: bytes, split_lists: bool) -> Iterator[Value | BrokenLine]:

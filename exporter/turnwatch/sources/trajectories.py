@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
-
-import orjson
+from typing import IO, Any, Final
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
+from turnwatch.sources.json_values import BrokenLine, read_values
 
 _SPAN_PREFIX: Final = "span:"
 _INFERENCE_SPANS: Final = frozenset({"chat", "generate_content", "text_completion"})
@@ -42,21 +40,10 @@ class RecordedTurn:
     outcome: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BrokenLine:
-    """A line that could not be read.
-
-    Attributes:
-        line: Its number in the file (1-based).
-        reason: What is wrong with it, without its content.
-    """
-
-    line: int
-    reason: str
-
-
 def looks_like_trajectory(record: object) -> bool:
-    """Whether a parsed line is a trajectory or a case."""
+    """Whether a parsed value is a trajectory or a case, or a list of them."""
+    if isinstance(record, list):
+        return bool(record) and all(isinstance(each, dict) and looks_like_trajectory(each) for each in record)
     return (
         isinstance(record, dict)
         and isinstance(record.get("calls"), list)
@@ -64,54 +51,34 @@ def looks_like_trajectory(record: object) -> bool:
     )
 
 
-def read_trajectories(lines: Iterable[str | bytes]) -> Iterator[RecordedTurn | BrokenLine]:
-    """The turns of a file of trajectories or cases, in the file's order; broken lines are reported, not raised.
+def read_trajectories(source: IO[bytes] | Iterable[str | bytes]) -> Iterator[RecordedTurn | BrokenLine]:
+    """The turns of a file of trajectories or cases, in the file's order; what is broken is reported, not raised.
 
     Args:
-        lines: One JSON object each, with the fields of a trajectory (trajectory_id, calls) or a case (id, calls).
+        source: A file, or its lines: objects with the fields of a trajectory (trajectory_id, calls) or a case (id,
+            calls).
     """
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
+    for item in read_values(source):
+        if isinstance(item, BrokenLine):
+            yield item
             continue
-        try:
-            record = parse_line(line)
-        except ValueError:
-            yield BrokenLine(number, "not JSON")
+        if not looks_like_trajectory(item.value):
+            yield BrokenLine(item.line, "not a trajectory: no id or no list of calls")
             continue
-        if not looks_like_trajectory(record):
-            yield BrokenLine(number, "not a trajectory: no id or no list of calls")
-            continue
-        try:
-            turns = turns_of(record)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            yield BrokenLine(number, f"a call that cannot be read: {_what_is_wrong(error)}")
-            continue
-        for turn in turns:
-            turn.line = number
-            yield turn
+        for record in item.value if isinstance(item.value, list) else (item.value,):
+            try:
+                turns = turns_of(record)
+            except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+                yield BrokenLine(item.line, f"a call that cannot be read: {_what_is_wrong(error)}")
+                continue
+            for turn in turns:
+                turn.line = item.line
+                yield turn
 
 
 def _what_is_wrong(error: Exception) -> str:
     """Without the content: of a key, only that it is not there."""
     return "it has no tool" if isinstance(error, KeyError) else type(error).__name__
-
-
-def parse_line(line: str | bytes) -> Any:
-    """What a line of JSON says.
-
-    orjson is strict. The standard library also takes what real files hold: half of a surrogate pair where a
-    result was cut off, a byte order mark, NaN.
-
-    Raises:
-        ValueError: It is not JSON.
-    """
-    try:
-        return orjson.loads(line)
-    except ValueError:
-        try:
-            return json.loads(line)
-        except RecursionError as error:
-            raise ValueError("nested too deep") from error
 
 
 def turns_of(record: dict[str, Any]) -> list[RecordedTurn]:

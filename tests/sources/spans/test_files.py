@@ -11,7 +11,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.sources.spans.corpus import Case, cases
 
-from turnwatch.sources.spans.files import Problem, format_of, iter_turns, read_spans_file
+from turnwatch.sources.spans.file_turns import iter_turns
+from turnwatch.sources.spans.files import Problem, format_of, read_spans_file
 
 CASE = Case("vercel_ai_v6", "loop")
 CLAUDE = Case("claude_agent_sdk_native", "loop")
@@ -101,7 +102,7 @@ def test_a_broken_line_is_named_and_the_rest_is_read(broken_line, tmp_path, prob
     file.write_text("\n".join(broken))
     assert found(file, on_problem=problems.append) == [LOOP]
     assert [(problem.path, problem.line) for problem in problems] == [(file, broken_line)]
-    assert str(problems[0]) == f"{file}:{broken_line}: not a JSON object"
+    assert str(problems[0]) == f"{file}:{broken_line}: not JSON"
 
 
 def test_an_object_that_is_no_span_is_named(tmp_path, problems):

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from turnwatch.sources.trajectories import BrokenLine
+from turnwatch.sources.json_values import BrokenLine
 from turnwatch.sources.transcripts.records import read_records
 
 VALUE = {"messages": [{"role": "user", "content": "Hi, [you]"}, {"role": "assistant", "content": None}]}

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import heapq
-import json
+import io
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import IO, Any, Final, Literal, cast
 
-import orjson
-
-from turnwatch.core.turn import TurnState
-from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
-from turnwatch.sources.compressed import BROKEN, open_file, read_at_most
+from turnwatch.sources.compressed import open_file
+from turnwatch.sources.json_values import MAX_VALUE_BYTES, BrokenLine, read_values
 from turnwatch.sources.spans import otlp, sdk_json
-from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
+from turnwatch.sources.spans.otlp_json import WRONG_SHAPE, is_otlp_json, spans_of_json
 from turnwatch.sources.spans.span import SpanData
 
 Format = Literal["sdk-json", "otlp-json", "otlp-protobuf", "otlp-logs"]
 
-_HEAD_BYTES: Final = 65_536
-# Bodies and documents are read whole. No exporter writes larger ones; a file this large is something else.
-_MAX_DOCUMENT_BYTES: Final = 1 << 30
-# Files are in no particular order; within this many spans they are put in the order in which they ended.
-_SORTED_SPANS: Final = 20_000
-_BATCH_SPANS: Final = 1_000
-# In files late children are not late by a clock, but by their place in the file.
-_GRACE_SECONDS: Final = 300.0
-_FOREVER: Final = float("inf")
+LOOKED_AT: Final = 50
+"""How many records of a file say what it holds: the first may have been cut off, or belong to something else."""
+
+# Every body of traces or logs begins with its first field, which is a message.
+_BODY_STARTS: Final = b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,61 +46,98 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class FileTurn:
-    """A turn found in a file.
+class Read:
+    """What one line of a file, or a body, says.
 
     Attributes:
-        path: The file in which its first span stood.
-        turn: The turn, ended.
+        line: Line number from 1, or 0 where the format has no lines.
+        size: Bytes that it takes in the file.
+        spans: Its spans.
+        logs: Its log records, as far as they tell something of calls.
     """
 
-    path: Path
-    turn: TurnState
+    line: int
+    size: int
+    spans: list[SpanData]
+    logs: list[LogData]
 
 
 OnProblem = Callable[[Problem], None]
+Open = Callable[[Path], IO[bytes]]
 
 
 def ignore(problem: Problem) -> None:
     """Take no notice of a problem."""
 
 
-def format_of(path: Path) -> Format | None:
+def format_of(path: Path, open_: Open = open_file) -> Format | None:
     """The format of a file of spans by its content, or None when it is no such file.
 
     Log records in OTLP count as such a file: some dialects say in them what their spans leave out.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: The file cannot be read.
     """
-    with open_file(path) as file:
-        head = file.read(_HEAD_BYTES)
-    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
-    if start[:1] in (b"{", b"["):
-        return _json_format(start)
-    raw = read_at_most(path, _MAX_DOCUMENT_BYTES) if head else None
-    if raw is None:
+    with open_(path) as file:
+        for item in islice(read_values(beginning_of(file)), LOOKED_AT):
+            found = None if isinstance(item, BrokenLine) else format_of_value(item.value)
+            if found is not None:
+                return found
+    return format_of_body(lambda: open_(path))
+
+
+def beginning_of(file: IO[bytes]) -> IO[bytes]:
+    """As much of a file as is read to find out what it holds: large files may hold anything."""
+    return io.BufferedReader(_Beginning(file, MAX_VALUE_BYTES + 2))
+
+
+class _Beginning(io.RawIOBase):
+    def __init__(self, file: IO[bytes], size: int) -> None:
+        self._file = file
+        self._left = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        piece = self._file.read(min(len(buffer), self._left))
+        buffer[: len(piece)] = piece
+        self._left -= len(piece)
+        return len(piece)
+
+
+def format_of_value(value: Any) -> Format | None:
+    """What one JSON value of a file shows the file to be, or None when it is of no such file."""
+    if isinstance(value, list):
+        return next((found for member in value[:LOOKED_AT] if (found := format_of_value(member)) is not None), None)
+    if is_otlp_json(value):
+        return "otlp-json"
+    if is_logs_json(value):
+        return "otlp-logs"
+    return "sdk-json" if sdk_json.is_sdk_json(value) else None
+
+
+def format_of_body(open_: Callable[[], IO[bytes]]) -> Format | None:
+    """Whether a file is one body in protobuf, and of what.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with open_() as file:
+        raw = file.read(1)
+        if raw != _BODY_STARTS:
+            return None
+        raw += file.read(MAX_VALUE_BYTES)
+    if len(raw) > MAX_VALUE_BYTES:
         return None
     try:
-        if _body(raw):
+        if _spans_of_body(raw):
             return "otlp-protobuf"
     except MissingExtraError:
-        # The first field of a traces request has number 1 and is a message.
-        return "otlp-protobuf" if head[:1] == b"\n" else None
+        return "otlp-protobuf"  # reading it says what is missing
     except ValueError:
         pass  # it may be log records
     return "otlp-logs" if _is_logs_body(raw) else None
-
-
-def _json_format(start: bytes) -> Format | None:
-    # The keys of either format stand near the start of every object, before long values do.
-    if b'"resourceSpans"' in start or b'"resource_spans"' in start:
-        return "otlp-json"
-    if b'"resourceLogs"' in start:
-        return "otlp-logs"
-    if b'"trace_id"' in start and b'"span_id"' in start and b'"context"' in start:
-        return "sdk-json"
-    return None
 
 
 def read_spans_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[SpanData]:
@@ -120,82 +149,81 @@ def read_spans_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[Span
         on_problem: Told of every line or file that cannot be read.
 
     Raises:
-        OSError: the file cannot be read.
+        OSError: The file cannot be read.
     """
-    with open_file(path) as file:
-        head = file.read(_HEAD_BYTES)
-        if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"["):
-            yield from _read_body(path, on_problem)
+    for read in read_file(path, format_of(path), on_problem):
+        yield from read.spans
+
+
+def read_file(
+    path: Path, format: Format | None, on_problem: OnProblem = ignore, open_: Open = open_file
+) -> Iterator[Read]:
+    """What stands in one file, line by line. What cannot be read is reported, and the rest is read.
+
+    Args:
+        path: The file.
+        format: What it is, if that is known. Files of JSON may hold a mixture.
+        on_problem: Told of every line or file that cannot be read.
+        open_: Opens it.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with open_(path) as file:
+        if _is_body(file, format):
+            yield from _read_body(file, path, format, on_problem)
             return
-        file.seek(0)
-        first = file.readline()
-        if _loaded(first) is None and not _is_broken_line(first, file.readline()):
-            yield from _read_document(path, on_problem)
-            return
-        file.seek(0)
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
-            value = _loaded(line)
-            if value is None:
-                on_problem(Problem(path, number, "not a JSON object"))
-                continue
-            yield from _spans_in(value, path, number, on_problem)
+        for item in read_values(file):
+            if isinstance(item, BrokenLine):
+                on_problem(Problem(path, item.line, item.reason))
+            else:
+                yield _read_value(item.value, path, item.line, item.size, on_problem)
 
 
-def _loaded(line: bytes) -> Any:
-    try:
-        value = orjson.loads(line.lstrip(b"\xef\xbb\xbf"))
-    except ValueError:
-        return None
-    return value if isinstance(value, (dict, list)) else None
+def _is_body(file: IO[bytes], format: Format | None) -> bool:
+    if format in ("otlp-json", "sdk-json", "otlp-protobuf"):
+        return format == "otlp-protobuf"
+    # Every kind of file that is opened here can be peeked into.
+    start = cast("io.BufferedReader[Any]", file).peek(64)
+    return start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] not in (b"{", b"[", b"")
 
 
-def _is_broken_line(first: bytes, second: bytes) -> bool:
-    """Whether a first line that is no JSON is one broken line among whole ones."""
-    return len(first.strip()) > 1 and _loaded(second) is not None
+def _read_value(value: Any, path: Path, line: int, size: int, on_problem: OnProblem) -> Read:
+    spans: list[SpanData] = []
+    logs: list[LogData] = []
 
-
-def _spans_in(value: Any, path: Path, line: int, on_problem: OnProblem) -> Iterator[SpanData]:
-    if isinstance(value, list):
-        for member in value:
-            yield from _spans_in(member, path, line, on_problem)
-        return
-    try:
-        if sdk_json.is_sdk_json(value):
-            yield sdk_json.span_of(value)
-        elif otlp.is_otlp_json(value):
-            yield from otlp.spans_of_json(value)
-        else:
-            on_problem(Problem(path, line, "neither an SDK span nor an OTLP traces request"))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    def on_broken(error: Exception) -> None:
         on_problem(Problem(path, line, f"not a readable span ({type(error).__name__})"))
 
-
-def _read_document(path: Path, on_problem: OnProblem) -> Iterator[SpanData]:
-    """JSON that is not one value a line: a document, or values printed one after the other."""
-    raw = read_at_most(path, _MAX_DOCUMENT_BYTES)
-    if raw is None:
-        on_problem(Problem(path, 0, "too large for one JSON document"))
-        return
-    text = raw.decode("utf-8-sig", errors="replace")
-    decoder = json.JSONDecoder()
-    position, length = 0, len(text)
-    while position < length:
-        while position < length and text[position] in " \t\r\n,":
-            position += 1
-        if position == length:
-            return
-        line = text.count("\n", 0, position) + 1
+    for member in value if isinstance(value, list) else (value,):
         try:
-            value, position = decoder.raw_decode(text, position)
-        except (ValueError, RecursionError):
-            on_problem(Problem(path, line, "not JSON from here on"))
-            return
-        yield from _spans_in(value, path, line, on_problem)
+            if is_otlp_json(member):
+                spans.extend(spans_of_json(member, on_broken))
+            elif sdk_json.is_sdk_json(member):
+                spans.append(sdk_json.span_of(member))
+            elif is_logs_json(member):
+                logs.extend(logs_of_json(member))
+            elif not (isinstance(member, dict) and "resourceMetrics" in member):
+                on_problem(Problem(path, line, "neither an SDK span nor an OTLP traces request"))
+        except WRONG_SHAPE as error:
+            on_broken(error)
+    return Read(line, size, spans, logs)
 
 
-def _body(raw: bytes) -> list[SpanData]:
+def _read_body(file: IO[bytes], path: Path, format: Format | None, on_problem: OnProblem) -> Iterator[Read]:
+    raw = file.read(MAX_VALUE_BYTES + 1)
+    if len(raw) > MAX_VALUE_BYTES:
+        on_problem(Problem(path, 0, f"longer than {MAX_VALUE_BYTES >> 20} MB, which no OTLP body is"))
+    elif format == "otlp-logs":
+        yield Read(0, len(raw), [], list(logs_of_request(_logs_request(raw))))
+    else:
+        try:
+            yield Read(0, len(raw), _spans_of_body(raw), [])
+        except (ValueError, MissingExtraError) as error:
+            on_problem(Problem(path, 0, str(error)))
+
+
+def _spans_of_body(raw: bytes) -> list[SpanData]:
     try:
         from google.protobuf.message import DecodeError
     except ImportError as error:
@@ -229,40 +257,6 @@ def _logs_request(raw: bytes) -> Any:
     return ExportLogsServiceRequest.FromString(raw)
 
 
-def read_logs_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[LogData]:
-    """The log records of a file that tell something of calls.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    with open_file(path) as file:
-        if file.read(1) not in (b"{", b"["):
-            yield from logs_of_request(_logs_request(read_at_most(path, _MAX_DOCUMENT_BYTES) or b""))
-            return
-        file.seek(0)
-        for number, line in enumerate(file, 1):
-            value = _loaded(line)
-            try:
-                if not is_logs_json(value):
-                    raise ValueError("no logs request")
-                yield from logs_of_json(value)
-            except (ValueError, TypeError, KeyError, AttributeError):
-                on_problem(Problem(path, number, "not an OTLP logs request"))
-
-
-def _read_body(path: Path, on_problem: OnProblem) -> Iterator[SpanData]:
-    raw = read_at_most(path, _MAX_DOCUMENT_BYTES)
-    if raw is None:
-        on_problem(Problem(path, 0, "too large for an OTLP body"))
-        return
-    try:
-        spans = _body(raw)
-    except ValueError as error:
-        on_problem(Problem(path, 0, str(error)))
-        return
-    yield from spans
-
-
 def span_files(paths: Iterable[Path]) -> Iterator[Path]:
     """These files, and the files of spans in these folders, by name."""
     for path in paths:
@@ -272,71 +266,3 @@ def span_files(paths: Iterable[Path]) -> Iterator[Path]:
                     yield inner
         else:
             yield path
-
-
-def iter_turns(paths: Iterable[Path], watch: Watch | None = None, on_problem: OnProblem = ignore) -> Iterator[FileTurn]:
-    """The turns in files of spans, each as soon as it is over.
-
-    A turn may be spread over several files, and the same spans may stand in several. Memory is bounded by
-    the open turns and by the spans that are put in order.
-
-    Args:
-        paths: Files and folders.
-        watch: Judges the turns; a new one that counts nowhere when left out.
-        on_problem: Told of everything that cannot be read.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
-    ended: list[TurnState] = []
-    assembler = Assembler(
-        watch or Watch(),
-        grace_seconds=_GRACE_SECONDS,
-        settle_seconds=_FOREVER,
-        idle_seconds=_FOREVER,
-        on_end=ended.append,
-    )
-    files: dict[str, Path] = {}
-    of_spans: list[Path] = []
-    for path in span_files(paths):
-        if format_of(path) == "otlp-logs":
-            assembler.feed_logs(read_logs_file(path, on_problem), 0.0)
-        else:
-            of_spans.append(path)
-    newest = 0.0
-    in_order = _in_end_order(_spans_of(of_spans, files, on_problem))
-    # In batches, so that a turn begins when its agent's span is known, if that is near.
-    while batch := list(islice(in_order, _BATCH_SPANS)):
-        newest = max(newest, batch[-1].end_ns * 1e-9)
-        assembler.feed(batch, newest)
-        if ended:
-            yield from _found(ended, files)
-            ended.clear()
-    assembler.flush()
-    yield from _found(ended, files)
-
-
-def _spans_of(paths: Iterable[Path], files: dict[str, Path], on_problem: OnProblem) -> Iterator[SpanData]:
-    for path in paths:
-        try:
-            for span in read_spans_file(path, on_problem):
-                files.setdefault(f"{span.trace_id:032x}", path)
-                yield span
-        except BROKEN as error:
-            on_problem(Problem(path, 0, str(error) or type(error).__name__))
-
-
-def _in_end_order(spans: Iterator[SpanData]) -> Iterator[SpanData]:
-    """Spans by their end, children before parents, as far as a bounded number of spans allows."""
-    heap: list[tuple[int, int, int, SpanData]] = []
-    for number, span in enumerate(spans):
-        heapq.heappush(heap, (span.end_ns, -span.start_ns, number, span))
-        if len(heap) > _SORTED_SPANS:
-            yield heapq.heappop(heap)[3]
-    while heap:
-        yield heapq.heappop(heap)[3]
-
-
-def _found(turns: Iterable[TurnState], files: dict[str, Path]) -> Iterator[FileTurn]:
-    for turn in turns:
-        yield FileTurn(files.get(turn.turn_id[:32], Path()), turn)

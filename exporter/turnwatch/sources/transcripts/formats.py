@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, Any, Final
 
-from turnwatch.sources.trajectories import BrokenLine, RecordedTurn
+from turnwatch.sources.json_values import BrokenLine
+from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts import claude_code, codex, langfuse, langsmith, message_logs, swe_agent
 from turnwatch.sources.transcripts.records import read_records
 

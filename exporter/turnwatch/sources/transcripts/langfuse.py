@@ -12,7 +12,8 @@ from typing import IO, Any, Final
 from turnwatch.core.events import MISSING
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.usage import read_usage
-from turnwatch.sources.trajectories import BrokenLine, RecordedTurn, parse_line
+from turnwatch.sources.json_values import BrokenLine, parse_json
+from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import plain_text, seconds
 from turnwatch.sources.transcripts.records import read_records
 from turnwatch.sources.transcripts.traces import Step, Traces
@@ -122,7 +123,7 @@ def _value(value: object) -> Any:
     """A field that the export may have written as JSON in JSON."""
     if isinstance(value, str) and value[:1] in ("{", "[", '"'):
         try:
-            return parse_line(value)
+            return parse_json(value)
         except ValueError:
             return value
     return value

@@ -12,7 +12,8 @@ from typing import IO, Any, Final
 from turnwatch.core.events import MISSING, Usage
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.usage import read_usage
-from turnwatch.sources.trajectories import BrokenLine, RecordedTurn, parse_line
+from turnwatch.sources.json_values import BrokenLine, parse_json
+from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import plain_text, seconds
 from turnwatch.sources.transcripts.records import read_records
 from turnwatch.sources.transcripts.traces import Step, Traces
@@ -97,7 +98,7 @@ def _arguments(inputs: object) -> object:
     text = inputs.get("input")
     if set(inputs) != {"input"} or not isinstance(text, str):
         return inputs
-    for parse in (parse_line, ast.literal_eval):
+    for parse in (parse_json, ast.literal_eval):
         try:
             value = parse(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):

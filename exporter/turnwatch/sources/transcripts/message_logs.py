@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Final
 
-from turnwatch.sources.trajectories import BrokenLine, RecordedTurn, parse_line
+from turnwatch.sources.json_values import BrokenLine, parse_json
+from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts import anthropic_messages, openai_chat, openai_responses
 from turnwatch.sources.transcripts.open_conversations import OpenConversations
 from turnwatch.sources.transcripts.recording import Recording, seconds
@@ -182,7 +183,7 @@ def _parts(record: dict[str, Any]) -> _Parts | None:
 def _body(value: object) -> dict[str, Any] | None:
     if isinstance(value, str) and value.startswith("{"):
         try:
-            value = parse_line(value)
+            value = parse_json(value)
         except ValueError:
             return None
     if not isinstance(value, dict):

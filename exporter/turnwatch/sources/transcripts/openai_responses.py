@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from turnwatch.core.events import MISSING
 from turnwatch.core.usage import read_usage
-from turnwatch.sources.trajectories import RecordedTurn, parse_line
+from turnwatch.sources.json_values import parse_json
+from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import Recording, plain_text
 
 # Calls that the client answers with an item of their own.
@@ -28,7 +29,12 @@ _HOSTED: Final = {
     "code_interpreter_call": ("code", "outputs"),
     "image_generation_call": ("prompt", "result"),
 }
-_EXIT_CODE: Final = re.compile(r"(?:Exit code:|Process exited with code) (-?\d+)")
+# What Codex says about a command before what the command printed. It differs from run to run.
+_ABOUT: Final = re.compile(
+    r"(?:(?:Chunk ID|Wall time|Exit code|Total output lines|Original token count): [^\n]*\n|Process [^\n]*\n)+Output:\n"
+)
+_EXIT_CODE: Final = re.compile(r"^(?:Exit code:|Process exited with code) (-?\d+)$", re.MULTILINE)
+_TOOL_FAILED: Final = re.compile(r"(?:exec_command|write_stdin|shell|shell_command|apply_patch) failed: ")
 
 
 def claims_item(item: object) -> bool:
@@ -111,15 +117,19 @@ def _add_output(recording: Recording, line: int, item: dict[str, Any], at: float
     elif isinstance(output, dict) and isinstance(output.get("success"), bool):
         failed = failed or not output["success"]
         output = output.get("content")
-    elif isinstance(output, str) and (code := _EXIT_CODE.match(output)):
-        failed = failed or code[1] != "0"
+    elif isinstance(output, str) and (about := _ABOUT.match(output)):
+        code = _EXIT_CODE.search(about[0])
+        failed = failed or (code is not None and code[1] != "0")
+        output = output[about.end() :]
+    elif isinstance(output, str):
+        failed = failed or _TOOL_FAILED.match(output) is not None
     recording.result(line, str(call_id) if call_id else None, output, failed=failed, at=at)
 
 
 def _json_object(text: object) -> dict[str, Any] | None:
     if isinstance(text, str) and text.startswith('{"output"'):
         try:
-            value = parse_line(text)
+            value = parse_json(text)
         except ValueError:
             return None
         return value if isinstance(value, dict) else None

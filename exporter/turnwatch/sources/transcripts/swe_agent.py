@@ -11,7 +11,8 @@ from typing import IO, Any
 
 from turnwatch.core.events import Usage
 from turnwatch.core.usage import token_count
-from turnwatch.sources.trajectories import BrokenLine, RecordedTurn, parse_line
+from turnwatch.sources.json_values import BrokenLine, parse_json
+from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import Recording
 from turnwatch.sources.transcripts.records import read_records
 
@@ -77,7 +78,7 @@ def _configuration(record: dict[str, Any]) -> tuple[str, str]:
     """The model and the problem's id, which only the configuration says, as JSON in JSON."""
     text = record.get("replay_config")
     try:
-        config: dict[str, Any] = parse_line(text) if isinstance(text, str) else text or {}
+        config: dict[str, Any] = parse_json(text) if isinstance(text, str) else text or {}
         agent, problem = config.get("agent") or {}, config.get("problem_statement") or {}
         return str((agent.get("model") or {}).get("name") or ""), str(
             problem.get("id") or record.get("instance_id") or ""
