@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, str]] = {
     "demo": "Let a scripted agent get stuck and watch the page arrive, on real servers.",
     "scan": "Report repeats, loops, tokens and spend in traces and transcripts you already have.",
     "tune": "Try thresholds on your own runs, and suggest settings.",
+    "backfill": "Write the metrics of recorded runs for a Prometheus, at the times of the runs.",
     "serve": "Receive OpenTelemetry traces and logs, count what agents do, and serve /metrics.",
     "top": "Watch agents live in the terminal: open turns, repeats, verdicts and spend.",
     "kill": "Stop a conversation that runs in another process.",

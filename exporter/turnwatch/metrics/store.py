@@ -14,24 +14,26 @@ from turnwatch.core.meter import Exemplar
 from turnwatch.metrics.catalogue import BY_NAME, Metric
 
 Labels = tuple[str, ...]
+Clock = Callable[[], float]
 Observer = Callable[[Metric, Labels, float], None]
 
 
 class CounterCell:
     """One counter series. Guarded by the lock of the watch that counts into it."""
 
-    __slots__ = ("created", "exemplar", "value")
+    __slots__ = ("_clock", "created", "exemplar", "value")
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = time.time) -> None:
+        self._clock = clock
         self.value = 0.0
-        self.created = time.time()
+        self.created = clock()
         self.exemplar: tuple[Exemplar, float, float] | None = None
 
     def inc(self, amount: float = 1.0, exemplar: Exemplar | None = None) -> None:
         """Add to the series."""
         self.value += amount
         if exemplar:
-            self.exemplar = (exemplar, amount, time.time())
+            self.exemplar = (exemplar, amount, self._clock())
 
 
 class HistogramCell:
@@ -46,7 +48,7 @@ class HistogramCell:
         self.bounds = metric.buckets
         self.counts = [0] * (len(self.bounds) + 1)
         self.total = 0.0
-        self.created = time.time()
+        self.created = store.clock()
         self.exemplars: dict[int, tuple[Exemplar, float, float]] = {}
 
     def observe(self, value: float, exemplar: Exemplar | None = None) -> None:
@@ -55,7 +57,7 @@ class HistogramCell:
         self.counts[bucket] += 1
         self.total += value
         if exemplar:
-            self.exemplars[bucket] = (exemplar, value, time.time())
+            self.exemplars[bucket] = (exemplar, value, self._store.clock())
         for observer in self._store.observers:
             observer(self._metric, self._labels, value)
 
@@ -63,12 +65,16 @@ class HistogramCell:
 class Store:
     """All series of this process.
 
+    Args:
+        clock: Seconds since the epoch, for when a series was created.
+
     Attributes:
         counters, histograms: Series by metric name and label values.
         observers: Called with every histogram observation; OpenTelemetry has no asynchronous histogram.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock = time.time) -> None:
+        self.clock = clock
         self.counters: dict[str, dict[Labels, CounterCell]] = {}
         self.histograms: dict[str, dict[Labels, HistogramCell]] = {}
         self.observers: list[Observer] = []
@@ -83,7 +89,7 @@ class Store:
         cell = series.get(labels)
         if cell is None:
             _check(name, "counter", labels)
-            cell = series[labels] = CounterCell()
+            cell = series[labels] = CounterCell(self.clock)
         return cell
 
     def histogram(self, name: str, *labels: str) -> HistogramCell:

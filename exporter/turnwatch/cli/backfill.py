@@ -1,0 +1,129 @@
+"""``turnwatch backfill``: metrics of runs that are over, for a Prometheus."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import AbstractContextManager, closing, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Annotated, Final
+
+import typer
+from rich.console import Console
+
+from turnwatch.cli.tune_tables import plain
+from turnwatch.errors import TurnwatchError
+from turnwatch.metrics.history import History
+from turnwatch.settings_file import load_settings
+from turnwatch.sources.backfill import backfill
+from turnwatch.sources.event_log import EventLog
+from turnwatch.sources.scan import Format, Unread, scan
+
+backfill_app = typer.Typer()
+
+UNREADABLE: Final = 2
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+_LABEL: Final = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)
+_TARGET: Final = {"job": "turnwatch-backfill", "instance": "history"}
+
+
+def _seconds(text: str) -> float:
+    found = _DURATION.fullmatch(text)
+    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
+    if seconds <= 0:
+        raise typer.BadParameter("wants a number and a unit, such as 15s or 1m")
+    return seconds
+
+
+def _moment(text: str) -> float:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter("wants a time such as 2026-11-01T08:00:00Z") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _labels(pairs: list[str]) -> dict[str, str]:
+    labels = dict(_TARGET)
+    for pair in pairs:
+        found = _LABEL.fullmatch(pair)
+        if found is None:
+            raise typer.BadParameter("wants name=value", param_hint="--label")
+        labels[found[1]] = found[2]
+    return labels
+
+
+@backfill_app.command()
+def backfill_command(
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders, plain or compressed.")],
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write; standard output when left out.")
+    ] = None,
+    step: Annotated[float, typer.Option(parser=_seconds, metavar="DURATION", help="Scrape interval.")] = "15s",  # type: ignore[assignment]
+    starting: Annotated[
+        float | None,
+        typer.Option("--from", parser=_moment, metavar="TIME", help="When the first of the turns without times began."),
+    ] = None,
+    spacing: Annotated[
+        float, typer.Option(parser=_seconds, metavar="DURATION", help="Between calls without times, with --from.")
+    ] = "10s",  # type: ignore[assignment]
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Label of every series, as the scrape would set; may be given again."),
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="YAML settings: thresholds and overrides.")] = None,
+    file_format: Annotated[
+        Format, typer.Option("--format", help="What the files hold, if not to be found out.")
+    ] = Format.AUTO,
+) -> None:
+    """Write the metrics of recorded runs, at the times of the runs, as OpenMetrics.
+
+    For promtool tsdb create-blocks-from openmetrics FILE FOLDER, so that a Prometheus shows one's own history.
+
+    Exit codes: 0, 2 when something could not be read or no turn has times.
+    """
+    settings = load_settings(path=config)
+    labels = _labels(label or [])
+    errors = Console(stderr=True)
+    unreadable = False
+    with (
+        closing(EventLog(settings, starting, spacing)) as log,
+        closing(History(labels)) as history,
+        errors.status("reading") as status,
+    ):
+
+        def progress(file: Path) -> None:
+            status.update(plain(f"reading {file.name}"))
+
+        for item in scan(paths, settings, progress, format=file_format, new_watch=log.new_watch):
+            if isinstance(item, Unread):
+                unreadable = True
+                typer.echo(f"turnwatch: {item}", err=True)
+        if log.left_out:
+            typer.echo(
+                f"turnwatch: {log.left_out} turns carry no times and are left out; --from gives them some", err=True
+            )
+        if log.turns:
+            status.update("replaying")
+            backfill(log.events(), settings, history, step)
+            with _opened(out) as file:
+                history.write(file)
+            status.stop()
+            typer.echo(
+                f"turnwatch: {log.turns:,} turns, {history.series:,} series, {history.samples:,} samples", err=True
+            )
+        elif not log.left_out:
+            typer.echo("turnwatch: no turn of an agent was found", err=True)
+    if unreadable or not log.turns:
+        raise typer.Exit(UNREADABLE)
+
+
+def _opened(path: Path | None) -> AbstractContextManager[IO[bytes]]:
+    if path is None:
+        return nullcontext(sys.stdout.buffer)
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise TurnwatchError(f"{path}: cannot be written: {error.strerror or type(error).__name__}") from None
