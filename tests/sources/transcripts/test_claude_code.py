@@ -181,6 +181,35 @@ def test_a_sub_agents_own_file_belongs_to_the_session(scanned):
     assert (turn.tool_calls, turn.repeats, turn.parent) == (4, 3, None)
 
 
+def test_a_sub_agents_own_file_says_of_what_kind_it_is(scanned):
+    more = {"isSidechain": True, "agentId": "ae26"}
+    replies = [
+        {**line, "attributionAgent": "Explore"} if line["type"] == "assistant" else line for line in looping(2, **more)
+    ]
+    (turn,), _ = scanned(event("user", "Search for it", **more), *replies)
+    assert (turn.agent, turn.tool_calls) == ("Explore", 2)
+
+
+def test_what_reports_its_end_from_the_background_is_not_the_user(scanned):
+    notice = "<task-notification><status>completed</status></task-notification>"
+    (turn,), _ = scanned(event("user", "Find it"), *looping(2), said(text("Started."), "m8"), event("user", notice))
+    assert (turn.iterations, turn.tool_calls) == (3, 2)
+    (turn,), _ = scanned(
+        event("user", "Find it"),
+        said(text("Started."), "m8"),
+        event("user", notice),
+        *looping(2),
+        said(text("."), "m9"),
+    )
+    assert (turn.iterations, turn.tool_calls, turn.stop_reason) == (4, 2, "final_answer")
+
+
+def test_a_request_that_failed_and_was_made_again_is_a_model_call(scanned):
+    failed = {"type": "system", "subtype": "api_error", "uuid": "e", "sessionId": "s1", "retryAttempt": 1}
+    (turn,), _ = scanned(event("user", "Find it"), failed, failed, *looping(1), failed, said(text("No."), "m7"))
+    assert (turn.iterations, turn.tool_calls, turn.stop_reason) == (5, 1, "final_answer")
+
+
 def test_a_broken_line_is_named_and_the_rest_is_read(scanned):
     lines = [event("user", "Find it"), *looping(2)]
     no_tool = said({"type": "tool_use", "id": "t7", "input": {}}, "m7")

@@ -39,6 +39,10 @@ def output(call_id: str, text: str, code: int = 0) -> Record:
     return line("response_item", type="function_call_output", call_id=call_id, output=wrapped)
 
 
+def output_text(call_id: str, text: str) -> Record:
+    return line("response_item", type="function_call_output", call_id=call_id, output=text)
+
+
 def tokens(replies: int) -> Record:
     last = {
         "input_tokens": 100,
@@ -110,6 +114,35 @@ def test_a_thread_of_a_sub_agent_belongs_to_the_conversation_that_started_it(sca
     source = {"subagent": {"thread_spawn": {"parent_thread_id": "thread-0", "depth": 1}}}
     (turn,), _ = scanned(meta(source=source), user("Look"), said("Nothing."))
     assert (turn.conversation_id, turn.turn_id, turn.agent) == ("thread-0", "thread-1/1", "subagent")
+
+
+def about(code: int, chunk: str) -> str:
+    return f"Chunk ID: {chunk}\nWall time: 0.0{chunk[:1]} seconds\nProcess exited with code {code}\nOutput:\n"
+
+
+def test_what_codex_says_about_a_command_is_not_what_the_command_printed(scanned, by_hand):
+    calls = [("exec_command", {"cmd": "cat a.txt"}, "one\n")] * 5
+    lines = [meta(), user("Read it")]
+    for n, (tool, args, answer) in enumerate(calls):
+        lines += [call(f"c{n}", args, tool), tokens(n + 1), output_text(f"c{n}", about(0, f"{n}fa{n}c") + answer)]
+    (turn,), _ = scanned(*lines)
+    assert judged(turn) == judged(by_hand(calls))
+    failing = [output_text(f"c{n}", about(2, f"{n}b{n}") + "no such file") for n in range(3)]
+    (turn,), _ = scanned(meta(), user("Go"), *(x for n in range(3) for x in (call(f"c{n}", {"n": 1}), failing[n])))
+    assert turn.verdict is not None
+    assert (turn.verdict.kind, turn.verdict.detected_call) == ("error_stall", 3)
+
+
+def test_a_request_that_fails_is_a_failed_model_call(scanned):
+    failed = line("event_msg", type="task_complete", last_agent_message=None, error={"message": "overloaded"})
+    (turn,), _ = scanned(meta(), model(), user("Go"), call("c", {}), output("c", "ok"), tokens(1), failed)
+    assert (turn.iterations, turn.tool_calls, turn.stop_reason) == (2, 1, "error")
+
+
+def test_a_message_of_the_user_that_looks_like_one_of_codex_begins_a_turn(scanned):
+    said_so = line("event_msg", type="item_completed", item={"type": "UserMessage"})
+    turns, _ = scanned(meta(), user("Go"), said("Yes."), user("<b>Go on</b>"), said_so, said("Done."))
+    assert [turn.iterations for turn in turns] == [1, 1]
 
 
 def test_a_broken_line_is_named_and_the_rest_is_read(scanned):

@@ -3,7 +3,8 @@
 Lines have a type ("user", "assistant", "system", "summary" and others that say nothing about calls), the session's id,
 and the message as the Messages API has it. One reply is written over several lines, one content block each, all with
 the reply's id and its usage. Tool results come as user messages. A sub-agent's lines are marked isSidechain: in a file
-of their own with the sub-agent's agentId, in older versions among the session's lines as a chain of parentUuid.
+of their own with the sub-agent's agentId and the name of its kind, in older versions among the session's lines as a
+chain of parentUuid.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from turnwatch.sources.transcripts.records import read_records
 _AGENT: Final = "claude-code"
 _SUB_AGENT: Final = "subagent"
 _INTERRUPTED: Final = "[Request interrupted by user"
+# What Claude Code says in the user's name when something that it runs in the background has ended.
+_NOTIFICATION: Final = "<task-notification>"
 # What Claude Code writes itself in the name of a model: notices, and errors of the API.
 _NO_MODEL: Final = "<synthetic>"
 
@@ -65,6 +68,8 @@ class _Session:
 
     def add(self, line: int, record: dict[str, Any]) -> Iterator[RecordedTurn]:
         kind, message = record.get("type"), record.get("message")
+        if kind == "system" and record.get("subtype") == "api_error":
+            self._note_failed_request(line, record)
         if kind not in ("user", "assistant") or not isinstance(message, dict):
             return
         if record.get("isSidechain"):
@@ -117,7 +122,15 @@ class _Session:
             session = str(record.get("sessionId") or "")
             agent = self._asked.get(str(plain_text(message.get("content"))), _SUB_AGENT)
             recording = self._chains[chain] = Recording(session, agent, turn_prefix=f"{session}/{chain}")
+        if recording.agent == _SUB_AGENT and isinstance(record.get("attributionAgent"), str):
+            recording.agent = record["attributionAgent"]
         return recording
+
+    def _note_failed_request(self, line: int, record: dict[str, Any]) -> None:
+        """A request that failed and is made again. Those of sub-agents do not say whose they are."""
+        if self._main is not None and not record.get("isSidechain"):
+            self._main.reply(line, at=seconds(record.get("timestamp")), failed=True)
+            self._main.close_reply()
 
     def _note_what_is_asked(self, message: dict[str, Any]) -> None:
         for block in message.get("content") or ():
@@ -129,14 +142,15 @@ class _Session:
 def _add(recording: Recording, line: int, record: dict[str, Any], message: dict[str, Any]) -> Iterator[RecordedTurn]:
     at = seconds(record.get("timestamp"))
     content = message.get("content")
+    said = str(plain_text(content))
     if record["type"] == "assistant":
         _add_reply(recording, line, record, message, at)
     elif has_results(content):
         add_results(recording, line, content, at)
-    elif str(plain_text(content)).startswith(_INTERRUPTED):
+    elif said.startswith(_INTERRUPTED):
         yield from recording.end("user_cancelled")
     # A summary takes the place of what was compacted, and notes of Claude Code's own are meta: the turn goes on.
-    elif not record.get("isMeta") and not record.get("isCompactSummary"):
+    elif not (record.get("isMeta") or record.get("isCompactSummary") or said.startswith(_NOTIFICATION)):
         yield from recording.user(line)
 
 
