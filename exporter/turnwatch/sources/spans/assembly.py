@@ -23,7 +23,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.above import Above
 from turnwatch.sources.spans.calls import Calls
-from turnwatch.sources.spans.dialect import Dialect, dialect_of
+from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import (
     ToolFact,
     agent_name,
@@ -33,7 +33,7 @@ from turnwatch.sources.spans.facts import (
 from turnwatch.sources.spans.hints import about_agent, give_hints, spoken_name
 from turnwatch.sources.spans.logs import LogData, call_key
 from turnwatch.sources.spans.placing import CallPlace, Places
-from turnwatch.sources.spans.roles import is_of_interest, role_of
+from turnwatch.sources.spans.roles import NAMES, role_of
 from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import PassingSpans, SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
@@ -125,13 +125,14 @@ class Assembler:
         self.tick(now)
 
     def _take(self, span: SpanData, now: float) -> None:
-        if not is_of_interest(span.scope, span.name, span.attributes):
+        shape = span.shape
+        if not shape.is_of_interest and (shape.is_unrelated or span.name not in NAMES):
             if span.span_id in self._places.awaited:
                 self._pass_through(span, None, now)
             else:
                 self._count("unrelated")
             return
-        dialect = dialect_of(span)
+        dialect = shape.dialect
         role = role_of(span, dialect)
         if role == "pending" or not span.end_ns:
             self._count("pending")

@@ -11,7 +11,7 @@ from turnwatch.core.evidence import Evidence
 from turnwatch.sources.spans.arguments import arguments_of
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.results import result_of
-from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL
+from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA
 from turnwatch.sources.spans.span import NO_ATTRIBUTES, SpanData
 from turnwatch.sources.spans.usage import usage_of
 from turnwatch.sources.spans.values import first, first_text, json_of, shortened
@@ -182,7 +182,7 @@ def agent_name(span: SpanData, dialect: Dialect) -> str:
             name = str(value)
             if name and name not in dialect.wrong_agent_names:
                 return shortened(name)
-    metadata = attributes.get("metadata")
+    metadata = attributes.get(METADATA)
     if metadata is not None:
         about = json_of(metadata)
         if isinstance(about, dict) and about.get("lc_agent_name"):

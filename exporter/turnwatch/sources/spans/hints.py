@@ -15,9 +15,10 @@ def give_hints(scope: Scope, span: SpanData, dialect: Dialect) -> None:
     """Note what a call's or step's span says of the agent above it, as long as nobody knows better."""
     if scope.turn is not None:
         return
-    if not scope.agent:
+    shape = span.shape
+    if shape.may_name_agent and not scope.agent:
         scope.agent = agent_name(span, dialect)
-    if scope.conversation is None:
+    if shape.conversation and scope.conversation is None:
         scope.conversation = conversation_of(span)
     if not scope.service:
         scope.service = service_name(span)

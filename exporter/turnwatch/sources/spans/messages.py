@@ -40,6 +40,8 @@ class Answered:
 
 def carries_reply(attributes: Mapping[str, Any]) -> bool:
     """Whether a model span carries the model's reply at all."""
+    if not attributes:
+        return False
     for name in _OUTPUTS:
         if attributes.get(name):
             return True
@@ -62,6 +64,8 @@ def wants_tools(attributes: Mapping[str, Any]) -> bool | None:
 
 def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
     """The tool calls in a model's reply, in their order."""
+    if not attributes:
+        return []
     for name in _OUTPUTS:
         value = attributes.get(name)
         if value:
@@ -73,6 +77,8 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
 
 def answered_to(attributes: Mapping[str, Any]) -> list[Answered]:
     """The tool results a model was given, in their order."""
+    if not attributes:
+        return []
     for name in _INPUTS:
         value = attributes.get(name)
         if value:

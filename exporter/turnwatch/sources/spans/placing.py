@@ -112,7 +112,7 @@ class Places:
         """Where the children of this span belong: a scope or a call; a number or None where nobody knows yet."""
         waiting = self._waiting.get(span_id)
         if waiting is not None:
-            return waiting.found()
+            return waiting if waiting.into is None else waiting.found()
         place = self._came.get(span_id)
         for _ in range(_MAX_HOPS):
             if type(place) is not int or not place:

@@ -67,7 +67,7 @@ class Recorder:
     def _is_counted(self, scope: Scope, fact: Fact) -> bool:
         """Whether somebody else counts this call: its span says so, or a hook has counted the same call."""
         counted = self._watch.counted_calls
-        if not fact.counted and len(counted):
+        if counted and not fact.counted:
             trace_id = f"{scope.trace_id:032x}"
             if isinstance(fact, ModelFact):
                 fact.counted = counted.has_model(fact.call, trace_id)
@@ -88,11 +88,13 @@ class Recorder:
 
     def record(self, scope: Scope, fact: Fact) -> None:
         """Count one call of an open turn, unless another span told of it already."""
-        scope.last_ns = max(scope.last_ns, fact.end_ns)
-        if isinstance(fact, ModelFact):
+        if fact.end_ns > scope.last_ns:
+            scope.last_ns = fact.end_ns
+        if type(fact) is ModelFact:
             self._hold_model(scope, fact)
-        else:
-            self.count_held(scope, before_ns=fact.start_ns)
+        elif type(fact) is ToolFact:
+            if scope.held:
+                self.count_held(scope, before_ns=fact.start_ns)
             self._record_tool(scope, fact)
 
     # Model calls
@@ -101,13 +103,14 @@ class Recorder:
         held = scope.held
         if held is None:
             held = scope.held = []
-        for number, other in enumerate(held):
-            if is_same_model_call(other, fact):
-                held[number] = merged(other, fact)
-                return
-        for told in scope.recent_models:
-            if is_same_model_call(told, fact):
-                return
+        if scope.may_be_told_twice(fact):
+            for number, other in enumerate(held):
+                if is_same_model_call(other, fact):
+                    held[number] = merged(other, fact)
+                    return
+            for told in scope.recent_models:
+                if is_same_model_call(told, fact):
+                    return
         held.append(fact)
         if len(held) > 1 and held[-2].start_ns > fact.start_ns:
             held.sort(key=lambda one: one.start_ns)
@@ -126,8 +129,10 @@ class Recorder:
         turn = scope.turn
         if turn is None:
             return
-        self._count_asked(scope, answers=fact)
-        self._say_unread(scope)
+        if scope.asked:
+            self._count_asked(scope, answers=fact)
+        if scope.unread_reply is not None:
+            self._say_unread(scope)
         if not self._is_counted(scope, fact):
             turn = self._counting(scope, turn, fact)
             turn.begin_model(at=fact.call.started)

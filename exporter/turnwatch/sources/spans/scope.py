@@ -12,6 +12,7 @@ from turnwatch.sources.spans.messages import Asked
 
 Fact = ToolFact | ModelFact
 _MAX_NESTING: Final = 64
+SEVERAL: Final = "\0several"
 
 
 @final
@@ -67,6 +68,7 @@ class Scope:
         is_adopted: Somebody else opened the turn and ends it.
         agent, conversation: What is known of them so far.
         failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
+        models_by: Who wrote its model spans, or SEVERAL; None before the first.
         pending: Calls that wait for the turn.
         weight: About how many bytes those take.
         seen_by_mcp: Tool calls seen by MCP only; they count if no other span stands for them.
@@ -100,6 +102,7 @@ class Scope:
         "lacks_arguments",
         "last_ns",
         "model_name",
+        "models_by",
         "pending",
         "pending_models",
         "raw",
@@ -148,6 +151,7 @@ class Scope:
         # Calls that wait
         self.pending: list[Fact] | None = None
         self.pending_models = 0
+        self.models_by: str | None = None
         self.weight = 0
         self.seen_by_mcp: list[ToolFact] | None = None
         # Calls that have been counted, as far as the next ones depend on them
@@ -185,6 +189,15 @@ class Scope:
                 scope.into = scope.into.into  # keeps chains short
             scope = scope.into
         return scope
+
+    def may_be_told_twice(self, fact: ModelFact) -> bool:
+        """Whether another span here can stand for the same model call; notes who wrote this one.
+
+        Most turns have one instrumentation, which tells of a call twice only under the same reply's id.
+        """
+        if self.models_by != fact.scope:
+            self.models_by = fact.scope if self.models_by is None else SEVERAL
+        return self.models_by is SEVERAL or bool(fact.response_id)
 
     def says_above(self) -> None:
         """Let the scopes above know that the calls below them are a turn of their own."""

@@ -30,6 +30,7 @@ _MESSAGES: Final = frozenset(name for names in CONVENTIONS.messages.values() for
 COUNTED: Final = "turnwatch.counted"
 COUNTED_MODEL: Final = "turnwatch.counted.model"
 COUNTED_TOOL: Final = "turnwatch.counted.tool"
+METADATA: Final = "metadata"
 # Objects of a dialect's own in which token counts stand.
 USAGE_OBJECTS: Final = (
     "langfuse.observation.usage_details", "langsmith.metadata.usage_metadata", "haystack.agent.step.llm.output",
@@ -52,6 +53,7 @@ class Shape:
         tool_name, arguments, result, call_id, input_hash, failed_when: Of a tool call.
         model_name, provider, response_id: Of a model call.
         agent_name, conversation: Of an agent.
+        may_name_agent: An agent is named, perhaps in the metadata.
         input, output, cache_read, cache_write, reasoning: Token counts.
         has_usage_object: Token counts may stand in an object of the dialect's own.
         has_messages: A model's messages, or why it ended, are among the attributes.
@@ -74,6 +76,7 @@ class Shape:
         "is_of_interest",
         "is_unrelated",
         "may_be_counted",
+        "may_name_agent",
         "model_name",
         "output",
         "provider",
@@ -106,6 +109,7 @@ class Shape:
         self.provider = there(_MODEL["provider"])
         self.response_id = there(_MODEL["response_id"])
         self.agent_name = there(_AGENT["name"])
+        self.may_name_agent = bool(self.agent_name) or METADATA in names
         self.conversation = there(_AGENT["conversation"])
         self.input = there(_USAGE["input"])
         self.output = there(_USAGE["output"])
@@ -119,7 +123,7 @@ class Shape:
 
 def _asked_for() -> frozenset[str]:
     """Every attribute name that a shape depends on."""
-    names = {COUNTED, COUNTED_MODEL, COUNTED_TOOL, *USAGE_OBJECTS, *CONVENTIONS.markers, *_MESSAGES}
+    names = {COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA, *USAGE_OBJECTS, *CONVENTIONS.markers, *_MESSAGES}
     for section in (_MODEL, _AGENT, _USAGE):
         names.update(*section.values())
     for kind in ("name", "arguments", "result", "call_id", "input_hash"):

@@ -80,8 +80,8 @@ class Turns:
         if pending is None:
             pending = scope.pending = []
             self._unsettle(scope, now)
-        if isinstance(fact, ModelFact):
-            for number, other in enumerate(pending):
+        if type(fact) is ModelFact:
+            for number, other in enumerate(pending) if scope.may_be_told_twice(fact) else ():
                 if isinstance(other, ModelFact) and is_same_model_call(other, fact):
                     pending[number] = merged(other, fact)
                     return
