@@ -136,6 +136,7 @@ def tool_fact(span: SpanData, dialect: Dialect) -> ToolFact:
         started=span.start_ns * _NS if span.start_ns else None,
         ended=span.end_ns * _NS if span.end_ns else None,
         call_id=call_id or None,
+        line=span.line,
     )
     return ToolFact(span, dialect, call)
 

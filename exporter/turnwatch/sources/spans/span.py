@@ -41,6 +41,7 @@ class SpanData:
         start_ns, end_ns: Nanoseconds since the epoch; an end of 0 means the span is not over.
         failed: The status is ERROR.
         status_text: The status description.
+        line: Where it stands in the file that it was read from (1-based); None when it comes from no line of a file.
         shape: What its attributes can say.
     """
 
@@ -50,6 +51,7 @@ class SpanData:
         "events",
         "failed",
         "kind",
+        "line",
         "name",
         "parent_id",
         "resource",
@@ -91,6 +93,7 @@ class SpanData:
         self.failed = failed
         self.status_text = status_text
         self.shape = shape_of(scope, attributes)
+        self.line: int | None = None
 
     @property
     def weight(self) -> int:
