@@ -30,6 +30,7 @@ class Form(StrEnum):
     mimir = "mimir"
     grafana = "grafana"
     kubernetes = "kubernetes"
+    history = "history"
 
 
 Folder = Annotated[
@@ -53,7 +54,7 @@ def render(
         typer.Option(
             "--for",
             metavar="SYSTEM",
-            help="Also write the files of mimir, grafana or kubernetes; may be given again.",
+            help="Also write the files of mimir, grafana, kubernetes or history; may be given again.",
         ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 
+from turnwatch.pack.past_alerts import past_alerts
 from turnwatch.pack.render import ALERTMANAGER_FILE, GRAFANA_ALERTS_FILE, RULES_FILE, as_yaml
 
 KUBERNETES_NAME: Final = "turnwatch"
@@ -91,6 +92,7 @@ FORMS: Final[dict[str, Callable[[Mapping[str, str]], dict[str, str]]]] = {
     "mimir": mimir,
     "grafana": grafana_files,
     "kubernetes": kubernetes,
+    "history": past_alerts,
 }
 """Each form by its name on the command line."""
 
