@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 # Frameworks that do not install together: one virtual environment for each set.
 FRAMEWORKS := $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
 
-.PHONY: help demo test test-frameworks lint format generate picture preview bench servers redis clean
+.PHONY: help demo test test-frameworks lint format generate picture preview bench servers redis terminal clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -19,7 +19,7 @@ help: ## Say what there is to make
 demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
 	@$(BIN)/turnwatch demo
 
-test: $(INSTALLED) servers redis ## Run every test, with coverage
+test: $(INSTALLED) servers redis terminal ## Run every test, with coverage
 	$(BIN)/pytest -m heavy
 	$(BIN)/pytest -m "not heavy" --numprocesses 2 --dist loadscope --cov --cov-fail-under=90
 
@@ -49,8 +49,9 @@ generate: $(INSTALLED) ## Make rules, dashboards and reference pages again from 
 	$(BIN)/turnwatch pack render
 	$(BIN)/python docs/generate.py
 
-picture: $(INSTALLED) servers ## Record the demo's output for the README
+picture: $(INSTALLED) servers ## Record the pictures of the demo and of turnwatch top
 	$(BIN)/turnwatch demo --svg docs/demo.svg
+	$(BIN)/python docs/top_picture.py docs/top.svg
 
 preview: $(INSTALLED) servers ## Draw the dashboards with Grafana's own panel components, into build/preview
 	@if command -v npm >/dev/null; then \
@@ -70,6 +71,11 @@ servers:
 
 redis:
 	@command -v redis-server >/dev/null || .ci/debian-install redis-server
+
+# What turnwatch top is tested in. Without it those tests are skipped, and say so.
+terminal:
+	@command -v tmux >/dev/null || .ci/debian-install tmux \
+	|| echo "tmux is not here: turnwatch top is not tested in a terminal." >&2
 
 $(INSTALLED): pyproject.toml
 	.ci/set-up $(VENV)

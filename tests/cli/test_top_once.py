@@ -40,7 +40,7 @@ def test_once_prints_every_agent_with_every_column(agents):
     assert lines[0].startswith("turnwatch top")
     assert "1 stuck" in lines[1]
     heading = next(line for line in lines if line.startswith("STATE"))
-    assert heading.split()[-1] == "STOPS"
+    assert heading.split()[-1] == "#STOP"
     rows = [line.split()[:2] for line in lines if line.startswith(("STUCK", "idle"))]
     assert rows == [["STUCK", "support-bot"], ["idle", "billing-bot"]]
     assert "\x1b" not in shown.output

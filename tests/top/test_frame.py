@@ -69,7 +69,7 @@ def test_a_wide_screen_shows_every_column():
     heading = next(
         line for line in text_of(frame_of(board(), View(), 140, 40)).splitlines() if line.startswith("STATE")
     )
-    assert heading.split()[-6:] == ["ERR/m", "TOK/m", "SPENT", "TURN$", "STUCK", "WARN", "STOPS"][-6:]
+    assert heading.split()[-6:] == ["TOK/m", "SPENT", "TURN$", "#STUCK", "#WARN", "#STOP"]
 
 
 def test_a_narrow_screen_says_that_there_are_more_columns_and_shifts_to_them():
@@ -79,7 +79,7 @@ def test_a_narrow_screen_says_that_there_are_more_columns_and_shifts_to_them():
     assert heading(View()).endswith(">")
     shifted = heading(View(shift=9))
     assert shifted.split()[:2] == ["STATE", "AGENT"]
-    assert "STOPS" in shifted
+    assert "#STOP" in shifted
     assert not shifted.endswith(">")
 
 

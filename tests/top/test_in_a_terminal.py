@@ -45,7 +45,7 @@ class Terminal:
         return subprocess.run(command, env=env, check=True, capture_output=True, text=True, timeout=20).stdout
 
     def run(self, *command):
-        self._tmux("send-keys", "-t", "top", "-l", shlex.join(command))
+        self.press("-l", shlex.join(command))
         self.press("Enter")
 
     def press(self, *keys):
@@ -54,9 +54,20 @@ class Terminal:
     def screen(self, *options):
         return self._tmux("capture-pane", "-p", "-t", "top", *options)
 
-    def is_whole(self):
-        """Whether the cursor is seen and the shell's own screen is shown."""
-        return self._tmux("display-message", "-p", "-t", "top", "#{alternate_on} #{cursor_flag}").split() == ["0", "1"]
+    @property
+    def is_drawn_on(self):
+        """Whether the alternate screen is shown."""
+        return self._state()[0] == "1"
+
+    def has_shell_back(self):
+        """Wait for the shell's own screen, with its cursor, and for its prompt."""
+        until(
+            lambda: self._state() == ["0", "1"] and self.screen().rstrip().endswith("ready>"),
+            lambda: f"the shell: {self._state()}\n{self.screen()}",
+        )
+
+    def _state(self):
+        return self._tmux("display-message", "-p", "-t", "top", "#{alternate_on} #{cursor_flag}").split()
 
     def resize(self, width, height):
         self._tmux("resize-window", "-t", "top", "-x", str(width), "-y", str(height))
@@ -72,10 +83,11 @@ class Terminal:
         """The agents' names in the order in which they are shown."""
         return [line.split()[1] for line in self.screen().splitlines() if line.startswith(("STUCK ", "busy ", "idle "))]
 
-    def asks(self, command, answer):
-        """Run a command in the shell and wait for what it prints."""
-        self.run("sh", "-c", command)
-        self.shows(answer)
+    def keys_are_as_before(self):
+        """Let the shell say that keys are echoed and come in lines, as they did."""
+        self.press("-l", "echo $(stty -a | tr ' ;' '\\n\\n' | grep -x -e icanon -e echo)")
+        self.press("Enter")
+        self.shows("\nicanon echo")
 
     def close(self):
         self._tmux("kill-server")
@@ -113,7 +125,7 @@ def test_a_stuck_agent_is_seen_sorted_filtered_and_left_in_order(terminal, at_wo
     assert len(screen.splitlines()) == 24
     assert "q quit" in screen.splitlines()[-1]
     assert terminal.rows() == ["support-bot", "billing-bot"]
-    assert not terminal.is_whole()
+    assert terminal.is_drawn_on
 
     terminal.press("N")
     terminal.shows("by AGENT")
@@ -139,8 +151,11 @@ def test_a_stuck_agent_is_seen_sorted_filtered_and_left_in_order(terminal, at_wo
     terminal.shows("CALL/m")
 
     terminal.press("q")
-    until(terminal.is_whole, terminal.screen)
-    terminal.asks("echo code $?; stty -a | tr ' ;' '\\n\\n' | grep -x icanon", "\nicanon")
+    terminal.has_shell_back()
+    terminal.press("-l", "echo code:$?")
+    terminal.press("Enter")
+    terminal.shows("code:0")
+    terminal.keys_are_as_before()
     assert "STATE" not in terminal.screen()
 
 
@@ -161,11 +176,11 @@ def test_paused_it_stands_still_and_its_keys_still_work(terminal, at_work):
 
 def test_it_follows_the_size_of_the_terminal(terminal, at_work):
     terminal.run(*COMMAND, "--interval", "200ms", at_work.url)
-    terminal.shows("STUCK support-bot", without=["STOPS"])
+    terminal.shows("STUCK support-bot", without=["#STOP"])
     terminal.resize(140, 40)
-    assert len(terminal.shows("STUCK support-bot", "STOPS").splitlines()) == 40
+    assert len(terminal.shows("STUCK support-bot", "#STOP").splitlines()) == 40
     terminal.resize(60, 20)
-    assert len(terminal.shows("STUCK support-bot", without=["$/h C", "STOPS"]).splitlines()) == 20
+    assert len(terminal.shows("STUCK support-bot", without=["$/h C", "#STOP"]).splitlines()) == 20
 
 
 @pytest.mark.parametrize("keys", ["C-c", "C-z"])
@@ -173,13 +188,13 @@ def test_interrupted_or_suspended_the_shell_has_its_terminal_back(terminal, at_w
     terminal.run(*COMMAND, "--interval", "200ms", at_work.url)
     terminal.shows("STUCK support-bot")
     terminal.press(keys)
-    until(terminal.is_whole, terminal.screen)
-    terminal.asks("stty -a | tr ' ;' '\\n\\n' | grep -x icanon", "\nicanon")
+    terminal.has_shell_back()
+    terminal.keys_are_as_before()
     if keys == "C-z":
         terminal.run("fg")
         terminal.shows("STUCK support-bot", "q quit")
         terminal.press("q")
-        until(terminal.is_whole, terminal.screen)
+        terminal.has_shell_back()
 
 
 def test_a_source_that_dies_is_named_and_one_that_comes_back_is_shown_again(terminal):
@@ -206,7 +221,7 @@ def test_a_slow_source_does_not_hold_up_the_keys(terminal, agents, pages):
     terminal.press("?")
     terminal.shows("turnwatch top: keys")
     terminal.press("q", "q")
-    until(terminal.is_whole, terminal.screen)
+    terminal.has_shell_back()
     enough.set()
 
 
@@ -236,4 +251,4 @@ def test_where_nothing_can_be_drawn_it_says_what_to_do(terminal, agents):
 def test_nobody_there_is_one_line_and_no_screen(terminal, tmp_path):
     terminal.run(*COMMAND, "127.0.0.1:1")
     terminal.shows("turnwatch: http://127.0.0.1:1: Connection refused")
-    assert terminal.is_whole()
+    terminal.has_shell_back()

@@ -89,7 +89,7 @@ COLUMNS: Final = (
     Column(
         "usd_per_hour",
         "$/h",
-        6,
+        5,
         "dollars an hour",
         lambda row: dollars(row.usd_per_hour),
         lambda row: row.usd_per_hour,
@@ -119,20 +119,22 @@ COLUMNS: Final = (
         lambda row: row.tokens_per_minute,
     ),
     Column(
-        "spent", "SPENT", 6, "dollars since top began", lambda row: dollars(row.spent_usd), lambda row: row.spent_usd
+        "spent", "SPENT", 5, "dollars since top began", lambda row: dollars(row.spent_usd), lambda row: row.spent_usd
     ),
-    Column("turn_usd", "TURN$", 6, "the dearest turn", lambda row: dollars(row.turn_usd), lambda row: row.turn_usd),
+    Column("turn_usd", "TURN$", 5, "the dearest turn", lambda row: dollars(row.turn_usd), lambda row: row.turn_usd),
     Column(
         "stuck",
-        "STUCK",
-        5,
+        "#STUCK",
+        6,
         "stuck verdicts since then",
         lambda row: str(row.stuck_verdicts),
         lambda row: row.stuck_verdicts,
     ),
-    Column("warn", "WARN", 4, "warnings since then", lambda row: str(row.warn_verdicts), lambda row: row.warn_verdicts),
     Column(
-        "stops", "STOPS", 5, "guard stops since then", lambda row: str(row.guard_stops), lambda row: row.guard_stops
+        "warn", "#WARN", 5, "warnings since then", lambda row: str(row.warn_verdicts), lambda row: row.warn_verdicts
+    ),
+    Column(
+        "stops", "#STOP", 5, "guard stops since then", lambda row: str(row.guard_stops), lambda row: row.guard_stops
     ),
 )
 """In the order in which they give way on a narrow screen, the last first."""
