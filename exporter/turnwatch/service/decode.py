@@ -15,7 +15,8 @@ from turnwatch.service.refusal import MALFORMED, Refusal
 from turnwatch.service.signals import REQUESTS, Form, Signal
 from turnwatch.settings import Service
 from turnwatch.sources.spans.logs import LogData, logs_of_json, logs_of_request
-from turnwatch.sources.spans.otlp import spans_of_json, spans_to_feed
+from turnwatch.sources.spans.otlp import spans_to_feed
+from turnwatch.sources.spans.otlp_json import spans_of_json
 from turnwatch.sources.spans.span import PassingSpans, SpanData
 
 _NAMES: Final = {

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 
 from turnwatch.core.watch import Watch
-from turnwatch.sources.spans import otlp, sdk_json
+from turnwatch.sources.spans import otlp, otlp_json, sdk_json
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.dialect import DIALECTS
 from turnwatch.sources.spans.otlp_request import TracesRequest
@@ -158,7 +158,7 @@ def batches(case, way):
         if way == "otlp-protobuf":
             yield list(otlp.spans_to_feed(TracesRequest.FromString(file.read_bytes())))
         else:
-            yield list(otlp.spans_of_json(orjson.loads(file.read_bytes())))
+            yield list(otlp_json.spans_of_json(orjson.loads(file.read_bytes())))
 
 
 def measure(spans):

@@ -207,6 +207,8 @@ def _read_value(value: Any, path: Path, line: int, size: int, on_problem: OnProb
                 on_problem(Problem(path, line, "neither an SDK span nor an OTLP traces request"))
         except WRONG_SHAPE as error:
             on_broken(error)
+    for span in spans:
+        span.line = line
     return Read(line, size, spans, logs)
 
 

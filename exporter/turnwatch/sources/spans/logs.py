@@ -8,7 +8,8 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from turnwatch.sources.spans.arguments import unwrapped
 from turnwatch.sources.spans.messages import Asked, asked_in
-from turnwatch.sources.spans.otlp import attributes_of_json, attributes_of_message, json_id, json_value, message_value
+from turnwatch.sources.spans.otlp import attributes_of_message, message_value
+from turnwatch.sources.spans.otlp_json import attributes_of_json, json_id, json_value
 from turnwatch.sources.spans.values import MISSING, is_redacted, shortened
 
 K = TypeVar("K")

@@ -1,9 +1,7 @@
-"""Spans in OTLP: protobuf bodies, and the JSON form that exporters and the Collector write."""
+"""Spans in the protobuf bodies of OTLP."""
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -19,9 +17,6 @@ _TRACE_ID_BYTES: Final = 16
 _SPAN_ID_BYTES: Final = 8
 _PLAIN_KINDS: Final = frozenset({"int_value", "double_value", "bool_value", "string_value", "bytes_value"})
 _number: Final = int.from_bytes
-
-
-# Protobuf
 
 
 def spans_of_request(request: Any) -> Iterator[SpanData]:
@@ -154,110 +149,3 @@ def _value(value: Any, kind: str | None, depth: int) -> Any:
             for pair in value.kvlist_value.values
         }
     return getattr(value, kind)
-
-
-# JSON
-
-
-def is_otlp_json(value: object) -> bool:
-    """Whether an object is a traces request in OTLP's JSON form."""
-    return isinstance(value, dict) and isinstance(value.get("resourceSpans", value.get("resource_spans")), list)
-
-
-def spans_of_json(value: dict[str, Any]) -> Iterator[SpanData]:
-    """The spans of a traces request in OTLP's JSON form.
-
-    Raises:
-        ValueError, TypeError, KeyError, AttributeError: the object is no such request.
-    """
-    for resource_spans in _get(value, "resourceSpans", "resource_spans") or ():
-        resource = attributes_of_json((resource_spans.get("resource") or {}).get("attributes"))
-        scopes = _get(resource_spans, "scopeSpans", "scope_spans")
-        for scope_spans in scopes or resource_spans.get("instrumentationLibrarySpans") or ():
-            scope = scope_spans.get("scope") or scope_spans.get("instrumentationLibrary") or {}
-            name = shortened(str(scope.get("name") or ""))
-            for span in scope_spans.get("spans") or ():
-                yield _json_span(span, name, resource)
-
-
-def _get(value: dict[str, Any], camel: str, snake: str) -> Any:
-    found = value.get(camel)
-    return value.get(snake) if found is None else found
-
-
-def _json_span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> SpanData:
-    status = span.get("status") or {}
-    parent = _get(span, "parentSpanId", "parent_span_id")
-    return SpanData(
-        json_id(_get(span, "traceId", "trace_id"), 16),
-        json_id(_get(span, "spanId", "span_id"), 8),
-        json_id(parent, 8) if parent else 0,
-        str(span.get("name") or ""),
-        kind=_kind(span.get("kind")),
-        scope=scope,
-        attributes=attributes_of_json(span.get("attributes")),
-        resource=resource,
-        events=[
-            SpanEvent(str(event.get("name") or ""), attributes_of_json(event.get("attributes")))
-            for event in span.get("events") or ()
-        ],
-        start_ns=int(_get(span, "startTimeUnixNano", "start_time_unix_nano") or 0),
-        end_ns=int(_get(span, "endTimeUnixNano", "end_time_unix_nano") or 0),
-        failed=status.get("code") in (_ERROR, "STATUS_CODE_ERROR", "Error"),
-        status_text=str(status.get("message") or ""),
-    )
-
-
-_KIND_NAMES: Final = {
-    "SPAN_KIND_INTERNAL": 1,
-    "SPAN_KIND_SERVER": 2,
-    "SPAN_KIND_CLIENT": 3,
-    "SPAN_KIND_PRODUCER": 4,
-    "SPAN_KIND_CONSUMER": 5,
-}
-
-
-def _kind(value: Any) -> int:
-    return value if type(value) is int else _KIND_NAMES.get(str(value), 0)
-
-
-def json_id(text: Any, size: int) -> int:
-    """An id: hexadecimal as OTLP has it, or base64 as protobuf's own JSON form has it."""
-    text = str(text)
-    if len(text) == 2 * size:
-        return int(text, 16)
-    try:
-        raw = base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError(f"an id of {len(text)} characters") from error
-    if len(raw) != size:
-        raise ValueError(f"an id of {len(raw)} bytes")
-    return int.from_bytes(raw, "big")
-
-
-def attributes_of_json(pairs: Any) -> dict[str, Any]:
-    """Attributes of a JSON request as Python objects."""
-    attributes: dict[str, Any] = {}
-    for pair in pairs or ():
-        value = json_value(pair.get("value"), _MAX_DEPTH)
-        if value is not None:
-            attributes[pair["key"]] = value
-    return attributes
-
-
-def json_value(value: Any, depth: int = _MAX_DEPTH) -> Any:
-    """One value of a JSON request as a Python object."""
-    if not isinstance(value, dict) or depth <= 0:
-        return None
-    for kind, content in value.items():
-        if kind in ("stringValue", "boolValue", "doubleValue", "string_value", "bool_value", "double_value"):
-            return content
-        if kind in ("intValue", "int_value"):
-            return int(content)
-        if kind in ("arrayValue", "array_value"):
-            return [json_value(member, depth - 1) for member in (content or {}).get("values") or ()]
-        if kind in ("kvlistValue", "kvlist_value"):
-            return {pair["key"]: json_value(pair.get("value"), depth - 1) for pair in content.get("values") or ()}
-        if kind in ("bytesValue", "bytes_value"):
-            return base64.b64decode(content or "")
-    return None

@@ -115,7 +115,7 @@ def _span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> SpanDat
 def _bare(span: dict[str, Any]) -> SpanData:
     """A span that plays no part but as somebody's parent: its attributes are not worth reading."""
     parent = _get(span, "parentSpanId", "parent_span_id")
-    status = span.get("status")
+    status = span.get("status") or {}
     return SpanData(
         json_id(_get(span, "traceId", "trace_id"), _TRACE_ID_BYTES),
         json_id(_get(span, "spanId", "span_id"), _SPAN_ID_BYTES),
@@ -123,7 +123,7 @@ def _bare(span: dict[str, Any]) -> SpanData:
         str(span.get("name") or ""),
         start_ns=int(_get(span, "startTimeUnixNano", "start_time_unix_nano") or 0),
         end_ns=int(_get(span, "endTimeUnixNano", "end_time_unix_nano") or 0),
-        failed=bool(status) and status.get("code") in _ERRORS,
+        failed=status.get("code") in _ERRORS,
     )
 
 
