@@ -1,5 +1,5 @@
-// What recording rules work out once a minute, so that nobody has to look so far back, or over so many buckets, again.
-// Left out unless `recordingRules` is true.
+// What recording rules work out once a minute, so that nobody has to look so far back, or over so many buckets, again:
+// rules by the group that they stand in. Left out unless `recordingRules` is true.
 function(config, q)
   local spent(offset) = {
     record: 'agent:agent_spend_usd:increase2d' + (if offset == '' then '' else '_offset' + offset),
@@ -7,11 +7,14 @@ function(config, q)
   };
   local latency(labels) =
     q.sum(labels + ['le'], 'rate(' + q.metric('agent_tool_call_duration_seconds_bucket') + '[5m])');
-  [spent(offset) for offset in ['', '1w', '2w']]
-  + [
-    {
-      record: 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m',
-      expr: 'histogram_quantile(0.95, ' + latency(['agent', 'tool']) + ')',
-    },
-    { record: 'agent_le:agent_tool_call_duration_seconds_bucket:rate5m', expr: latency(['agent']) },
-  ]
+  {
+    // Before the alert that reads them, so that it reads what was written a moment ago.
+    'turnwatch-growth': [spent(offset) for offset in ['', '1w', '2w']],
+    'turnwatch-latency': [
+      {
+        record: 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m',
+        expr: 'histogram_quantile(0.95, ' + latency(['agent', 'tool']) + ')',
+      },
+      { record: 'agent_le:agent_tool_call_duration_seconds_bucket:rate5m', expr: latency(['agent']) },
+    ],
+  }

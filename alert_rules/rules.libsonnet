@@ -7,9 +7,13 @@ local groups = {
   'turnwatch-loops': import 'loops.libsonnet',
   'turnwatch-limits': import 'limits.libsonnet',
   'turnwatch-spend': import 'spend.libsonnet',
+  'turnwatch-growth': import 'growth.libsonnet',
   'turnwatch-tools': import 'tools.libsonnet',
   'turnwatch-health': import 'health.libsonnet',
 };
+
+// What looks far back, or is only looked at. The others are evaluated as often as Prometheus evaluates by itself.
+local onceAMinute = ['turnwatch-growth', 'turnwatch-latency'];
 
 {
   local config = $._config,
@@ -21,17 +25,25 @@ local groups = {
     ]
     for name in std.objectFields(groups)
   },
+  local recorded = if config.recordingRules then recording(config, promql(config)) else {},
+  local group(name, rules) = {
+    name: name,
+    [if std.member(onceAMinute, name) then 'interval']: '1m',
+    rules: rules,
+  },
 
   prometheusAlerts+:: {
     groups+: [
-      { name: name, rules: alerts[name] }
+      group(name, std.get(recorded, name, []) + alerts[name])
       for name in std.objectFields(alerts)
-      if alerts[name] != []
+      if std.get(recorded, name, []) + alerts[name] != []
     ],
   },
   prometheusRules+:: {
-    groups+: if config.recordingRules
-    then [{ name: 'turnwatch-recorded', interval: '1m', rules: recording(config, promql(config)) }]
-    else [],
+    groups+: [
+      group(name, recorded[name])
+      for name in std.objectFields(recorded)
+      if !std.objectHas(alerts, name)
+    ],
   },
 }

@@ -85,7 +85,7 @@ function(config)
           {
             kind: 'trend',
             title: 'Latency by tool',
-            points: 75,
+            points: 40,
             description: 'Nineteen calls in twenty take less' + (if config.recordingRules then ': of the agent where the tool is slowest.' else '.'),
             unit: 's',
             exemplars: !config.recordingRules,

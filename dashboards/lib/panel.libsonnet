@@ -219,9 +219,9 @@ function(spec)
     description: spec.description,
     datasource: datasource,
     targets: targets(complete),
-    // As many as a third of a screen can show; Grafana would take one a pixel. Half of that where each point reads all
+    // As many as a third of a screen can show; Grafana would take one a pixel. Fewer where each point reads all
     // buckets of all series, or two rates of each.
-    maxDataPoints: std.get(spec, 'points', if spec.kind == 'distribution' then 60 else 150),
+    maxDataPoints: std.get(spec, 'points', if spec.kind == 'distribution' then 40 else 150),
     fieldConfig+: {
       defaults+: {
         unit: spec.unit,

@@ -83,6 +83,7 @@ def first_alert(rules):
         (lambda r: first_alert(r).update(expr="agent_loops_total > 1"), "no such metric"),
         (lambda r: first_alert(r).update(expr="agent:none:rate5m > 1"), "no such metric"),
         (lambda r: first_alert(r).update(expr='agent_iterations_bucket{le="8"} > 1'), "literal le"),
+        (lambda r: r["groups"].append({"rules": [{"record": "agent_spend", "expr": "vector(1)"}]}), "level:metric"),
         (lambda r: r["groups"][0].update(rules=[first_alert(r)] * 21), "more than 20"),
     ],
 )

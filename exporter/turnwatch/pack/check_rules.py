@@ -1,4 +1,4 @@
-"""Checks of alert rules that promtool does not make."""
+"""Checks of rules that promtool does not make."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from turnwatch.pack.queries import faults_of, literal_bucket_bounds
 SEVERITIES: Final = frozenset({"critical", "warning", "info"})
 ANNOTATIONS: Final = ("summary", "description", "runbook_url", "dashboard_url")
 MAX_RULES_OF_GROUP: Final = 20
+_RECORD_NAME: Final = re.compile(r"[a-z_]+:[a-z_]+:[a-z0-9_]+")
 _ALERT_NAME: Final = re.compile(r"Agent[A-Z][A-Za-z]{0,34}")
 
 
@@ -35,6 +36,8 @@ def rule_faults(document: Mapping[str, Any]) -> list[str]:
             of_rule.append('matches a literal le; write le=~"8(\\\\.0)?"')
         if "alert" in rule:
             of_rule += _alert_faults(rule)
+        elif not _RECORD_NAME.fullmatch(str(name)):
+            of_rule.append("the name is not level:metric:operations")
         faults += [f"{name}: {fault}" for fault in of_rule]
     return faults
 

@@ -60,7 +60,7 @@ def faults_of(expr: str, *, recorded: frozenset[str] = frozenset()) -> list[str]
         name = selector.name or ""
         metric = metric_behind(name)
         if metric is None:
-            if name.startswith(("agent_", "turnwatch_")) or (":" in name and name not in recorded):
+            if name not in recorded and (":" in name or name.startswith(("agent_", "turnwatch_"))):
                 faults.append(f"no such metric: {name}")
             continue
         faults += [
