@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import orjson
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from turnwatch.cli.html_report import HtmlReport
-from turnwatch.core.turn import TurnState
+from turnwatch.cli.reading_bar import ReadingBar, printable
+from turnwatch.cli.scan_junit import JUnitReport
+from turnwatch.cli.scan_table import ScanTable
+from turnwatch.core.watch import Watch
+from turnwatch.settings import Settings
 from turnwatch.settings_file import load_settings
 from turnwatch.sources.scan import Format, ScannedTurn, Unread, scan
+from turnwatch.sources.totals import Totals
 
 scan_app = typer.Typer()
 
 LOOP_FOUND: Final = 1
 UNREADABLE: Final = 2
-_WORST_SHOWN: Final = 20
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+NOBODY_READS: Final = 141
+"""Exit code when whoever read the output has gone: 1 would say that a turn is stuck."""
+
+# Of a file that is broken all over, so many places are named.
+_PLACES_NAMED: Final = 20
+# Reading makes and drops very many small objects, none of them in cycles worth looking for often.
+_COLLECT_AFTER: Final = (100_000, 20, 20)
 
 
 def as_row(scanned: ScannedTurn) -> dict[str, Any]:
     """One turn as ``scan --json`` prints it."""
     turn = scanned.state
     usage = turn.usage
+    lines = scanned.loop_lines or (None,) * len(turn.verdicts)
     return {
         "source": scanned.source,
         "line": scanned.line,
@@ -46,8 +61,9 @@ def as_row(scanned: ScannedTurn) -> dict[str, Any]:
                 "first_call": verdict.first_call,
                 "detected_call": verdict.detected_call,
                 "severity": verdict.severity,
+                "line": line,
             }
-            for verdict in turn.verdicts
+            for verdict, line in zip(turn.verdicts, lines, strict=True)
         ],
         "tokens": None
         if usage is None
@@ -66,16 +82,19 @@ def as_row(scanned: ScannedTurn) -> dict[str, Any]:
     }
 
 
-def is_stuck(turn: TurnState) -> bool:
-    """Whether the turn got a verdict that pages or stops."""
-    return turn.verdict is not None and turn.verdict.severity == "stuck"
-
-
 @scan_app.command()
 def scan_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders, plain or compressed.")],
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns ('runs/**/*.jsonl'), - for stdin."),
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a turn.")] = False,
-    fail_on_loop: Annotated[bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck.")] = False,
+    fail_on_loop: Annotated[
+        bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck, with 2 when there is no turn.")
+    ] = False,
+    junit: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit report, a test case a turn, too.")
+    ] = None,
     file_format: Annotated[
         Format, typer.Option("--format", help="What the files hold, if not to be found out.")
     ] = Format.AUTO,
@@ -86,108 +105,92 @@ def scan_command(
 ) -> None:
     """Report turns, repeats, loops, tokens, spend and waste.
 
-    Reads spans (JSON of the OpenTelemetry SDK, OTLP JSON and protobuf), trajectories, and transcripts of agents.
+    Reads spans (JSON of the OpenTelemetry SDK, OTLP JSON and protobuf), trajectories, and transcripts of agents, plain
+    or compressed.
 
-    Exit codes: 0, 1 with --fail-on-loop and a stuck turn, 2 when something could not be read.
+    Exit codes: 0; 1 with --fail-on-loop and a stuck turn; 2 when something could not be read, or with --fail-on-loop
+    when no turn was found.
     """
-    settings = load_settings(path=config)
-    report = HtmlReport(settings) if html is not None else None
-    errors = Console(stderr=True)
-    totals = _Totals()
-    unreadable = False
-    with errors.status("reading") as status:
-
-        def progress(file: Path) -> None:
-            status.update(_plain(f"reading {file.name}"))
-
-        new_watch = report.new_watch if report is not None else None
-        for item in scan(paths, settings, progress, format=file_format, new_watch=new_watch):
-            if report is not None:
-                report.add(item)
-            if isinstance(item, Unread):
-                unreadable = True
-                typer.echo(f"turnwatch: {item}", err=True)
-            else:
-                totals.add(item)
-                if as_json:
-                    typer.echo(orjson.dumps(as_row(item)).decode())
-    if not as_json:
-        totals.show(Console())
-    if report is not None and html is not None:
-        report.write(html)
-    if unreadable:
+    scanning = _Scanning(load_settings(path=config), as_json=as_json, html=html, junit=junit)
+    gc.set_threshold(*_COLLECT_AFTER)
+    try:
+        with ReadingBar(prints_meanwhile=as_json) as bar:
+            for item in scan(paths, format=file_format, new_watch=scanning.new_watch, reading=bar):
+                scanning.take(item, bar)
+            scanning.name_the_rest(bar)
+        scanning.end()
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Or the interpreter says so once more when it flushes the output at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(NOBODY_READS) from None
+    if scanning.unreadable:
         raise typer.Exit(UNREADABLE)
-    if not totals.turns:
+    if not scanning.table.turns:
         typer.echo("turnwatch: no turn of an agent was found", err=True)
-    if fail_on_loop and totals.stuck:
+        if fail_on_loop:
+            raise typer.Exit(UNREADABLE)
+    if fail_on_loop and scanning.table.stuck:
         raise typer.Exit(LOOP_FOUND)
 
 
-def _plain(text: str) -> Text:
-    """A text from outside, in which neither rich's markup nor a terminal's control characters do anything."""
-    return Text("".join(char if char.isprintable() else "�" for char in text))
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command; otherwise rich exits with 1."""
+        raise BrokenPipeError
 
 
-def _many(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
+class _Scanning:
+    """What becomes of the turns of one scan."""
 
+    def __init__(self, settings: Settings, *, as_json: bool, html: Path | None, junit: Path | None) -> None:
+        self._settings = settings
+        self._as_json = as_json
+        self._html = html
+        self._page = HtmlReport(settings) if html is not None else None
+        self._junit = JUnitReport(junit) if junit is not None else None
+        self._totals = Totals()
+        self._unnamed: dict[str, int] = {}
+        self.table = ScanTable(self._totals, settings.detect.max_identical_calls)
+        self.unreadable = False
 
-class _Totals:
-    """What the table at the end says. Keeps the worst turns only."""
+    def new_watch(self) -> Watch:
+        """What the turns of a file are judged by, and counted."""
+        watch = self._page.new_watch() if self._page is not None else Watch(self._settings, clock=lambda: 0.0)
+        watch.listeners.append(self._totals)
+        return watch
 
-    def __init__(self) -> None:
-        self.turns = self.stuck = self.calls = self.repeats = self.wasted_calls = self.missing = 0
-        self.wasted_usd = self.spend_usd = 0.0
-        self._worst: list[tuple[tuple[int, int, int], int, dict[str, Any]]] = []
+    def take(self, item: ScannedTurn | Unread, bar: ReadingBar) -> None:
+        """Take what the scan found next."""
+        if self._page is not None:
+            self._page.add(item)
+        if self._junit is not None:
+            self._junit.add(item)
+        if isinstance(item, Unread):
+            self.unreadable = True
+            named = self._unnamed[item.source] = self._unnamed.get(item.source, 0) + 1
+            if named <= _PLACES_NAMED:
+                bar.say(f"turnwatch: {printable(str(item))}")
+        else:
+            self.table.add(item)
+            if self._as_json:
+                sys.stdout.buffer.write(orjson.dumps(as_row(item), option=orjson.OPT_APPEND_NEWLINE))
 
-    def add(self, item: ScannedTurn) -> None:
-        turn = item.state
-        self.turns += 1
-        self.stuck += is_stuck(turn)
-        self.calls += turn.tool_calls
-        self.repeats += turn.repeats
-        self.missing += turn.missing_arguments
-        self.wasted_calls += turn.wasted_tool_calls
-        self.wasted_usd += turn.wasted_usd
-        self.spend_usd += turn.spend_usd or 0.0
-        if turn.verdict is not None or turn.duplicates:
-            rank = (int(is_stuck(turn)), turn.wasted_tool_calls, turn.duplicates)
-            self._worst.append((rank, -self.turns, as_row(item)))
-            if len(self._worst) > 4 * _WORST_SHOWN:
-                self._keep_worst()
+    def name_the_rest(self, bar: ReadingBar) -> None:
+        """Say how much more could not be read of files that are broken all over."""
+        for source, number in self._unnamed.items():
+            if number > _PLACES_NAMED:
+                bar.say(f"turnwatch: {printable(source)}: {number - _PLACES_NAMED} more places that cannot be read")
 
-    def _keep_worst(self) -> None:
-        self._worst.sort(key=lambda entry: entry[:2], reverse=True)
-        del self._worst[_WORST_SHOWN:]
-
-    def show(self, console: Console) -> None:
-        self._keep_worst()
-        if self._worst:
-            table = Table(title="Worst turns", title_justify="left")
-            for heading in ("where", "agent", "loop", "tool", "calls", "wasted"):
-                table.add_column(
-                    heading, justify="right" if heading in ("calls", "wasted") else "left", overflow="fold"
-                )
-            for _, _, row in self._worst:
-                loop = max(row["loops"], key=lambda each: each["severity"] == "stuck", default=None)
-                where = Path(row["source"]).name + ("" if row["line"] is None else f":{row['line']}")
-                table.add_row(
-                    _plain(where),
-                    _plain(row["agent"]),
-                    f"{loop['kind']} ({loop['severity']})" if loop else f"{row['duplicates']} duplicates",
-                    _plain(f"{loop['tool']} from call {loop['first_call']}" if loop else ""),
-                    str(row["tool_calls"]),
-                    str(row["wasted_tool_calls"]),
-                )
-            console.print(table)
-        console.print(
-            f"{_many(self.turns, 'turn')}, {_many(self.calls, 'tool call')}, {self.repeats} of them repeats; "
-            f"{_many(self.stuck, 'turn')} stuck."
-        )
-        if self.spend_usd:
-            console.print(f"Model calls with a known price: ${self.spend_usd:.2f}.")
-        if self.wasted_calls:
-            dollars = f" and ${self.wasted_usd:.2f}" if self.wasted_usd else ""
-            console.print(f"After the first stuck verdict: {_many(self.wasted_calls, 'tool call')}{dollars} wasted.")
-        if self.missing:
-            console.print(f"{_many(self.missing, 'call')} carried no arguments and could not be judged.")
+    def end(self) -> None:
+        """Write what is known only at the end."""
+        if self._as_json:
+            sys.stdout.buffer.flush()
+        else:
+            self.table.show(_Output())
+            sys.stdout.flush()
+        if self._page is not None and self._html is not None:
+            self._page.write(self._html)
+        if self._junit is not None:
+            self._junit.write()

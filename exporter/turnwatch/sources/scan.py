@@ -44,8 +44,8 @@ class ScannedTurn:
 class Reading(Protocol):
     """Hears how far the reading is."""
 
-    def found(self, files: int, size: int | None) -> None:
-        """How many files there are, and their bytes; None when it is not known of all of them."""
+    def found(self, size: int | None) -> None:
+        """How many bytes all files have; None when it is not known of all of them."""
 
     def read(self, file: Path, done: int) -> None:
         """So many bytes of a file have been read."""
@@ -84,7 +84,7 @@ def scan(
 
     inputs = find_inputs(paths)
     if reading is not None:
-        reading.found(sum(len(group.files) for group in inputs.groups), inputs.size)
+        reading.found(inputs.size)
     yield from inputs.unread
     scanning = _Scanning(inputs, new_watch, progress, reading, format)
     for group in inputs.groups:
@@ -113,8 +113,11 @@ class _Scanning:
                     yield from self._recorded(file, read_trajectories)
                 elif found.transcript is not None:
                     yield from self._recorded(file, found.transcript.read)
-                elif named or self.format is not Format.AUTO:
-                    yield Unread(str(file), found.why_not)
+                else:
+                    if self.reading is not None and file.is_file():
+                        self.reading.read(file, file.stat().st_size)
+                    if named or self.format is not Format.AUTO:
+                        yield Unread(str(file), found.why_not)
             except (OSError, *BROKEN) as error:
                 yield Unread(str(file), _why(error))
         for together in spans.values():

@@ -58,6 +58,7 @@ class ToolTotals:
         calls: Calls, cached and denied ones included.
         errors: Those that failed.
         same, changed: Those whose result, or error, was or was not the one that the same call of the turn had before.
+        unknown: Those that were made before in the turn, where the results are not known.
         wasted: Those after the first stuck verdict of their turn.
         stuck_turns: Turns whose first stuck verdict fell at this tool.
     """
@@ -66,8 +67,14 @@ class ToolTotals:
     errors: int = 0
     same: int = 0
     changed: int = 0
+    unknown: int = 0
     wasted: int = 0
     stuck_turns: int = 0
+
+    @property
+    def repeats(self) -> int:
+        """Calls that were made before in their turn."""
+        return self.same + self.changed + self.unknown
 
 
 _T = TypeVar("_T", AgentTotals, ToolTotals)
@@ -101,6 +108,7 @@ class Totals:
         against_before = turn.engine.last.repeat_result
         tool.same += against_before == "same"
         tool.changed += against_before == "changed"
+        tool.unknown += against_before == "unknown"
         if turn in self._already_stuck:
             tool.wasted += 1
         else:

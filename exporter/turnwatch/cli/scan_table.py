@@ -1,0 +1,234 @@
+"""What ``turnwatch scan`` prints for people: the worst turns, then agents and tools, then what it comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from turnwatch.cli.reading_bar import printable
+from turnwatch.core.turn import TurnState
+from turnwatch.core.verdict import Verdict
+from turnwatch.sources.scan import ScannedTurn
+from turnwatch.sources.totals import Totals
+
+_WORST_SHOWN: Final = 10
+_AGENTS_SHOWN: Final = 8
+_TOOLS_SHOWN: Final = 8
+# From so many columns on there is room for them.
+_WITH_AGENT: Final = 76
+_WITH_DOLLARS: Final = 100
+
+_Rank = tuple[int, int, float, int, int]
+
+
+def is_stuck(turn: TurnState) -> bool:
+    """Whether the turn got a verdict that pages or stops."""
+    return turn.verdict is not None and turn.verdict.severity == "stuck"
+
+
+@dataclass(frozen=True, slots=True)
+class _Worst:
+    """One line of the first table."""
+
+    rank: _Rank
+    where: str
+    agent: str
+    verdict: Verdict | None
+    duplicates: int
+    tool_calls: int
+    wasted_tool_calls: int
+    wasted_usd: float
+
+
+@final
+class ScanTable:
+    """Gathers what the tables say. Keeps the worst turns only.
+
+    Args:
+        totals: Of the same turns.
+        max_identical_calls: What the rule allows that looks at identical calls only.
+    """
+
+    def __init__(self, totals: Totals, max_identical_calls: int) -> None:
+        self._totals = totals
+        self._allowed = max_identical_calls
+        self._worst: list[_Worst] = []
+        self._with_duplicates = self._stuck_with_duplicates = 0
+        self._noticed = 0
+        self.turns = 0
+        self.stuck = 0
+
+    def add(self, item: ScannedTurn) -> None:
+        """Add a turn."""
+        turn = item.state
+        self.turns += 1
+        self.stuck += is_stuck(turn)
+        if turn.duplicates:
+            self._with_duplicates += 1
+            self._stuck_with_duplicates += is_stuck(turn)
+        if turn.verdict is not None or turn.duplicates:
+            self._noticed += 1
+            self._worst.append(_worst_of(item, -self.turns))
+            if len(self._worst) > 4 * _WORST_SHOWN:
+                self._keep_worst()
+
+    def _keep_worst(self) -> None:
+        self._worst.sort(key=lambda each: each.rank, reverse=True)
+        del self._worst[_WORST_SHOWN:]
+
+    def show(self, console: Console) -> None:
+        """Print everything."""
+        self._keep_worst()
+        if self._worst:
+            console.print(self._worst_turns(console.width), highlight=False)
+            _say_more(console, self._noticed - len(self._worst), "turn", "with a loop or identical calls")
+        if self.turns:
+            _show_agents(console, self._totals)
+            _show_tools(console, self._totals)
+        for line in self._sentences():
+            console.print(line, highlight=False)
+
+    def _worst_turns(self, width: int) -> Table:
+        table = _table("Worst turns")
+        table.add_column("where", overflow="fold", ratio=3, min_width=12)
+        with_agent = width >= _WITH_AGENT and len({each.agent for each in self._worst}) > 1
+        if with_agent:
+            table.add_column("agent", overflow="fold", ratio=2, min_width=8)
+        table.add_column("loop", overflow="fold", ratio=4, min_width=14)
+        for heading in ("calls", "wasted", *(("dollars",) if width >= _WITH_DOLLARS else ())):
+            table.add_column(heading, justify="right", no_wrap=True)
+        for each in self._worst:
+            row = [Text(printable(each.where))]
+            if with_agent:
+                row.append(Text(printable(each.agent)))
+            row.append(_loop(each))
+            row.append(Text(_calls(each)))
+            row.append(Text(str(each.wasted_tool_calls or "")))
+            if width >= _WITH_DOLLARS:
+                row.append(Text(_dollars(each.wasted_usd)))
+            table.add_row(*row)
+        return table
+
+    def _sentences(self) -> Iterable[str]:
+        total = self._totals.all
+        yield (
+            f"{_many(total.turns, 'turn')}, {_many(total.tool_calls, 'tool call')}, {total.repeats} of them repeats; "
+            f"[bold]{_many(total.stuck, 'turn')} stuck[/bold]."
+        )
+        if total.spend_usd:
+            yield f"Model calls with a known price: {_dollars(total.spend_usd)}."
+        if total.wasted_tool_calls or total.wasted_usd:
+            dollars = f" and {_dollars(total.wasted_usd)}" if total.wasted_usd else ""
+            yield (
+                f"Stopped at the first stuck verdict, they would have saved "
+                f"[bold]{_many(total.wasted_tool_calls, 'tool call')}{dollars}[/bold]."
+            )
+        if self._with_duplicates:
+            others = self._with_duplicates - self._stuck_with_duplicates
+            yield (
+                f"A rule that only counts identical calls (more than {self._allowed} in a turn) flags "
+                f"{_many(self._with_duplicates, 'turn')}, {others} of them not stuck."
+            )
+        if total.missing_arguments:
+            yield f"{_many(total.missing_arguments, 'call')} carried no arguments and could not be judged."
+
+
+def _worst_of(item: ScannedTurn, order: int) -> _Worst:
+    turn = item.state
+    # The verdict that counts is the first of the worst kind.
+    chosen = next((number for number, each in enumerate(turn.verdicts) if each.severity == "stuck"), None)
+    if chosen is None and turn.verdicts:
+        chosen = 0
+    line = item.loop_lines[chosen] if chosen is not None and chosen < len(item.loop_lines) else None
+    line = item.line if line is None else line
+    return _Worst(
+        rank=(int(is_stuck(turn)), turn.wasted_tool_calls, turn.wasted_usd, turn.duplicates, order),
+        where=Path(item.source).name + ("" if line is None else f":{line}"),
+        agent=turn.agent,
+        verdict=None if chosen is None else turn.verdicts[chosen],
+        duplicates=turn.duplicates,
+        tool_calls=turn.tool_calls,
+        wasted_tool_calls=turn.wasted_tool_calls,
+        wasted_usd=turn.wasted_usd,
+    )
+
+
+def _loop(each: _Worst) -> Text:
+    verdict = each.verdict
+    if verdict is None:
+        return Text(f"{_many(each.duplicates, 'identical call')} too many", style="dim")
+    loop = f"{verdict.kind} {printable(verdict.tool)}"
+    return Text(loop, "red") if verdict.severity == "stuck" else Text(f"{loop} ({verdict.severity})", "yellow")
+
+
+def _calls(each: _Worst) -> str:
+    """From which call to which until it was detected, of how many."""
+    verdict = each.verdict
+    return (
+        f"{each.tool_calls}"
+        if verdict is None
+        else f"{verdict.first_call}-{verdict.detected_call} of {each.tool_calls}"
+    )
+
+
+def _show_agents(console: Console, totals: Totals) -> None:
+    agents = sorted(totals.agents.items(), key=lambda each: (-each[1].wasted_tool_calls, -each[1].tool_calls, each[0]))
+    table = _table("Agents")
+    table.add_column("agent", overflow="fold", ratio=1, min_width=8)
+    for heading in ("turns", "stuck", "calls", "repeats", "wasted", "dollars"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, agent in agents[:_AGENTS_SHOWN]:
+        table.add_row(
+            Text(printable(name) or "unknown"),
+            str(agent.turns),
+            str(agent.stuck or ""),
+            str(agent.tool_calls),
+            str(agent.repeats or ""),
+            str(agent.wasted_tool_calls or ""),
+            _dollars(agent.spend_usd),
+        )
+    console.print(table, highlight=False)
+    _say_more(console, len(agents) - _AGENTS_SHOWN, "agent")
+
+
+def _show_tools(console: Console, totals: Totals) -> None:
+    tools = sorted(totals.tools.items(), key=lambda each: (-each[1].wasted, -each[1].repeats, -each[1].calls, each[0]))
+    if not tools:
+        return
+    table = _table("Tools")
+    table.add_column("tool", overflow="fold", ratio=1, min_width=8)
+    for heading in ("calls", "repeats", "same result", "errors", "wasted"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, tool in tools[:_TOOLS_SHOWN]:
+        counts = (tool.calls, tool.repeats, tool.same, tool.errors, tool.wasted)
+        table.add_row(Text(printable(name)), *(str(count or "") for count in counts))
+    console.print(table, highlight=False)
+    _say_more(console, len(tools) - _TOOLS_SHOWN, "tool")
+
+
+def _say_more(console: Console, number: int, thing: str, which: str = "") -> None:
+    if number > 0:
+        console.print(f" and {_many(number, f'other {thing}')} {which}".rstrip(), style="dim", highlight=False)
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, expand=True, pad_edge=False
+    )
+
+
+def _dollars(amount: float) -> str:
+    if not amount:
+        return ""
+    return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.4f}"
+
+
+def _many(number: int, thing: str) -> str:
+    return f"{number} {thing}{'' if number == 1 else 's'}"
