@@ -19,13 +19,16 @@ class CallLines:
     def __init__(self) -> None:
         self._lines: WeakKeyDictionary[TurnState, array[int]] = WeakKeyDictionary()
 
-    def of_loops(self, turn: TurnState) -> tuple[int | None, ...]:
-        """For each verdict of an ended turn the line of the loop's first call; None where that is not known. Once."""
-        lines = self._lines.pop(turn, None)
-        if lines is None:
-            return (None,) * len(turn.verdicts)
+    def of_loops(self, turn: TurnState, line: int | None) -> tuple[int | None, ...]:
+        """For each verdict of an ended turn the line of the loop's first call; to be asked for once.
+
+        Args:
+            turn: The turn.
+            line: Where it begins, for calls of which nothing nearer is known.
+        """
+        lines = self._lines.pop(turn, None) or ()
         return tuple(
-            (lines[verdict.first_call - 1] or None) if verdict.first_call <= len(lines) else None
+            (lines[verdict.first_call - 1] if verdict.first_call <= len(lines) else None) or line
             for verdict in turn.verdicts
         )
 

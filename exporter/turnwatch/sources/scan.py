@@ -143,7 +143,7 @@ class _Scanning:
             for found in iter_turns(files, watch, problems.append, formats=files, open_=self._open):
                 while problems:
                     yield _unread(problems.pop(0))
-                yield ScannedTurn(str(found.path), found.turn, found.line, lines.of_loops(found.turn))
+                yield ScannedTurn(str(found.path), found.turn, found.line, lines.of_loops(found.turn, found.line))
         except (OSError, *BROKEN) as error:
             yield Unread(str(getattr(error, "filename", None) or next(iter(files))), _why(error))
         for problem in problems:
@@ -167,7 +167,8 @@ class _Scanning:
                 else:
                     state = replay(item, watch)
                     latest = (item, state)
-                yield ScannedTurn(str(file), state, item.line or None, lines.of_loops(state))
+                line = item.line or None
+                yield ScannedTurn(str(file), state, line, lines.of_loops(state, line))
 
 
 def _unread(problem: Problem) -> Unread:

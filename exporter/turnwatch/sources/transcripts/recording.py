@@ -147,7 +147,16 @@ class Recording:
         if self._reply is None:
             self.reply(line, at=at)
         assert self._reply is not None
-        event = ToolCall(tool, args, started=at, ended=at, round=self._reply.round, agent=self.agent, call_id=call_id)
+        event = ToolCall(
+            tool,
+            args,
+            started=at,
+            ended=at,
+            round=self._reply.round,
+            agent=self.agent,
+            call_id=call_id,
+            line=line,
+        )
         self._reply.calls += 1
         if call_id:
             self._calls[call_id] = event
