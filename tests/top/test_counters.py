@@ -111,3 +111,20 @@ def test_series_that_are_gone_are_forgotten_when_there_are_too_many(monkeypatch)
     for number in range(100):
         counters.take(number, [spend(1, model=f"m{number}-{each}") for each in range(5)])
     assert len(counters._last) <= 20
+
+
+def test_agents_that_are_gone_are_forgotten_when_there_are_too_many(monkeypatch):
+    monkeypatch.setattr(counters_module, "MAX_REMEMBERED", 10)
+    counters = Counters(60)
+    for number in range(100):
+        counters.take(number, [spend(1, agent=f"a{number}")])
+    assert len(counters.tallies()[SPEND]) <= 20
+
+
+def test_a_series_that_vanished_has_no_rate_but_keeps_what_it_rose_by():
+    counters = Counters(60)
+    counters.take(0, [spend(1), spend(1, agent="b")])
+    counters.take(1, [spend(2), spend(2, agent="b")])
+    counters.take(2, [spend(2)])
+    assert set(counters.rates()[SPEND]) == {("a",)}
+    assert rise(counters, "b") == 1

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from turnwatch.top.board import Board
-from turnwatch.top.columns import KEYS
+from turnwatch.top.columns import COLUMNS, KEYS
 from turnwatch.top.frame import frame_of
 from turnwatch.top.journal import Event
 from turnwatch.top.polling import SourceState
@@ -81,6 +81,25 @@ def test_a_narrow_screen_says_that_there_are_more_columns_and_shifts_to_them():
     assert shifted.split()[:2] == ["STATE", "AGENT"]
     assert "#STOP" in shifted
     assert not shifted.endswith(">")
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("shift", [0, 4, 15])
+def test_the_column_that_rows_are_sorted_by_is_seen(key, shift):
+    text = text_of(frame_of(board(), View(sort=key, shift=shift), 80, 24))
+    heading = next(line for line in text.splitlines() if line.startswith("STATE"))
+    assert COLUMNS[KEYS.index(key)].title in heading.replace(">", " ").split()
+
+
+def test_tools_past_their_threshold_are_marked_by_more_than_colour():
+    tools = (
+        ToolRow("a", "t", True, False, 3, 1),
+        ToolRow("a", "u", True, True, 4, 4),
+        ToolRow("a", "v", False, False, 2, 2),
+    )
+    lines = text_of(frame_of(Board(at=0.0, tools=tools), View(), 80, 24)).splitlines()
+    shown = {line.split()[0]: line.split()[2:4] for line in lines if line.startswith(("t ", "u ", "v "))}
+    assert shown == {"t": ["3!", "1"], "u": ["4!", "4!"], "v": ["2", "2"]}
 
 
 def test_a_source_that_is_down_is_counted_and_named():

@@ -45,7 +45,11 @@ def test_what_is_no_number_is_left_out(value):
     assert PageReader().samples(f'agent_open_turns{{agent="a"}} {value}\n') == []
 
 
-@pytest.mark.parametrize("text", ["", "<html><body>hello</body></html>", "go_goroutines 12\n", "\x00\xff\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "<html><body>hello</body></html>", "go_goroutines 12\n", "agent_config_load_success 1\n", "\x00\xff\n"],
+    ids=["empty", "html", "go", "another-agent", "binary"],
+)
 def test_a_page_without_turnwatchs_metrics_says_so(text):
     with pytest.raises(PageError, match="no turnwatch metrics"):
         PageReader().samples(text)
@@ -61,6 +65,23 @@ def test_a_line_that_is_none_makes_the_page_unusable(line):
 
 def test_a_process_that_has_no_agents_yet_is_fine():
     assert PageReader().samples('turnwatch_build_info{version="1"} 1\n') == []
+
+
+def test_ten_thousand_series_are_parsed_once_and_then_only_what_is_new(monkeypatch):
+    parsed = []
+    parse = page_module.text_string_to_metric_families
+    monkeypatch.setattr(page_module, "text_string_to_metric_families", lambda line: parsed.append(line) or parse(line))
+
+    def page(value, extra=0):
+        tools = range(10_000 + extra)
+        lines = (f'agent_turn_stale_calls_max{{agent="a{tool % 50}",tool="t{tool}"}} {value}' for tool in tools)
+        return "\n".join(lines) + "\n"
+
+    reader = PageReader()
+    assert len(reader.samples(page(1))) == len(parsed) == 10_000
+    parsed.clear()
+    assert {sample.value for sample in reader.samples(page(2, extra=3))} == {2}
+    assert len(parsed) == 3
 
 
 def test_too_many_series_are_refused(monkeypatch):

@@ -69,6 +69,21 @@ def test_what_answers_queries_is_a_prometheus_wherever_its_api_is(pages):
     assert reading.targets_up == 2
 
 
+def test_series_that_were_pushed_into_a_prometheus_have_no_target(pages):
+    pages.answer = lambda path: vector(({"turnwatch_top": "agent_open_turns", "agent": "a"}, 1))
+    reading = source(pages.url, forced="prometheus").read()
+    assert (reading.targets_up, reading.targets_down) == (1, 0)
+
+
+def test_an_agent_that_a_new_process_does_not_have_is_no_longer_there(pages):
+    pages.answer = lambda path: (200, PAGE + 'agent_tool_calls_total{agent="b",tool="t",outcome="ok"} 4\n', {})
+    exporter = source(f"{pages.url}/metrics")
+    exporter.read()
+    assert ("b", "t", "ok") in exporter.read().rates["agent_tool_calls_total"]
+    pages.answer = lambda path: (200, PAGE, {})
+    assert exporter.read().rates["agent_tool_calls_total"] == {}
+
+
 def test_the_kind_can_be_forced(pages):
     pages.answer = lambda path: vector(({"turnwatch_top": "targets up"}, 1)) if "query" in path else (200, PAGE, {})
     assert source(f"{pages.url}/metrics", forced="prometheus").kind is None

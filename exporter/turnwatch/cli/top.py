@@ -7,6 +7,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -97,7 +98,8 @@ def top(
     journal, marks = Journal(), Marks(load_settings(path=config))
     view = View(sort=sort, filter=filter_text)
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # without UTF-8: "?" instead of an end
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # where it is not UTF-8: "?" instead of an end
     wakeup = None if once else Wakeup()
     polling = Polling(sources, interval_seconds, *(() if wakeup is None else (wakeup.ring,)))
 

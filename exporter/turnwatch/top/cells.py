@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from rich.cells import cell_len, set_cell_size
 
+from turnwatch.core.printable import printable
+
 _MORE = "…"
-
-
-def printable(text: str) -> str:
-    """A text from outside, in which a terminal's control characters do nothing."""
-    return text if text.isprintable() else "".join(char if char.isprintable() else "�" for char in text)
 
 
 def fitted(text: str, width: int, *, is_right: bool = False) -> str:

@@ -43,7 +43,7 @@ COLUMNS: Final = (
         lambda row: row.state,
         lambda row: (RANK[row.state], row.stale_calls or 0.0 if RANK[row.state] > RANK["busy"] else 0.0),
     ),
-    Column("agent", "AGENT", 12, "its name", lambda row: row.agent, lambda row: row.agent, is_text=True),
+    Column("agent", "AGENT", 12, "its name", lambda row: row.agent or "(no name)", lambda row: row.agent, is_text=True),
     Column("open", "OPEN", 4, "open turns", lambda row: count(row.open_turns), lambda row: row.open_turns),
     Column(
         "oldest",

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from turnwatch.top.quantities import BY_METRIC, COUNTERS
-from turnwatch.top.reading import Sample, Table
+from turnwatch.top.reading import Group, Sample, Table
 
 MAX_REMEMBERED: Final = 200_000
-"""Series whose last value is kept. Past it, those that are no longer there are forgotten."""
+"""Series whose last value is kept. Past it, those that are no longer there are forgotten, and what they rose by."""
 
 _STEPS: Final = 12
 _COUNTERS: Final = frozenset(quantity.metric for quantity in COUNTERS)
@@ -34,6 +34,7 @@ class Counters:
         self._last: dict[_Series, float] = {}
         self._past: list[tuple[float, Table]] = []
         self._risen: Table = {}
+        self._present: set[tuple[str, Group]] = set()
         self.restarts = 0
 
     def take(self, at: float, samples: Iterable[Sample]) -> None:
@@ -45,6 +46,7 @@ class Counters:
         """
         is_first = not self._past
         present: dict[_Series, float] = {}
+        self._present = set()
         has_restarted = False
         for sample in samples:
             if sample.name not in _COUNTERS:
@@ -54,6 +56,7 @@ class Counters:
                 continue
             series = (sample.name, tuple(sorted(sample.labels.items())))
             present[series] = sample.value
+            self._present.add((sample.name, group))
             before = sample.value if is_first else self._last.get(series, 0.0)
             fell = sample.value < before
             has_restarted |= fell
@@ -62,6 +65,7 @@ class Counters:
         self.restarts += has_restarted
         if len(self._last) > MAX_REMEMBERED:
             self._last = present
+            self._risen = self._of_present(self._risen)
         else:
             self._last.update(present)
         self._remember(at)
@@ -87,12 +91,18 @@ class Counters:
         return self._past[-1][0] - self._past[0][0] if self._past else 0.0
 
     def rates(self) -> Table:
-        """Rise a second of each group over the window; empty after the first look only."""
+        """Rise a second over the window of each group that is still there; empty after the first look."""
         span = self.span_seconds
         if span <= 0:
             return {}
         then = self._past[0][1]
         return {
             metric: {group: (value - then.get(metric, {}).get(group, 0.0)) / span for group, value in column.items()}
-            for metric, column in self._risen.items()
+            for metric, column in self._of_present(self._risen).items()
+        }
+
+    def _of_present(self, table: Table) -> Table:
+        return {
+            metric: {group: value for group, value in column.items() if (metric, group) in self._present}
+            for metric, column in table.items()
         }

@@ -54,13 +54,12 @@ def frame_of(board: Board, view: View, width: int, height: int) -> Frame:
     panes = panes_of(board, view, width)
     shown: tuple[Pane, ...] = PANES if room >= _HEIGHT_FOR_ALL_PANES - 3 else (view.pane,)
     heights = _heights(panes, shown, view.pane, room - len(shown))
-    offset = max(0, min(view.offset, len(panes[view.pane].rows) - heights[view.pane]))
+    offset = max(0, min(view.offset, panes[view.pane].height - heights[view.pane]))
     lines = list(head)
     for pane in shown:
-        rows = panes[pane].rows
         first = offset if pane == view.pane else 0
         lines.append(panes[pane].heading)
-        part = rows[first : first + heights[pane]] or [
+        part = panes[pane].rows(first, heights[pane]) or [
             Text(fitted(_nothing(pane, view), width), style="dim", no_wrap=True)
         ]
         lines += part[: heights[pane]]
@@ -132,7 +131,7 @@ def _footer(view: View, width: int) -> Text:
 
 def _heights(panes: Mapping[Pane, PaneLines], shown: tuple[Pane, ...], focused: Pane, room: int) -> dict[Pane, int]:
     """How many rows each pane gets: each a few, the rest to the focused one, what that does not need to the others."""
-    needs = {pane: max(1, len(panes[pane].rows)) for pane in shown}
+    needs = {pane: max(1, panes[pane].height) for pane in shown}
     heights = {pane: min(needs[pane], _MIN_PANE_ROWS) for pane in shown}
     for pane in (focused, *shown):
         spare = room - sum(heights.values())

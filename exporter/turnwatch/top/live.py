@@ -95,8 +95,10 @@ def _until_left(
     is_old = True
     with suppress(OSError), Live(console=console, screen=True, auto_refresh=False) as live:  # OSError: terminal gone
         while True:
-            if shown is None or (is_old and not view.is_paused):
-                shown, is_old = board(), False
+            if is_old:  # in a pause, too: what happens meanwhile happens at its own time
+                latest, is_old = board(), False
+            if shown is None or not view.is_paused:
+                shown = latest
             view = _draw(live, console, shown, view)
             patience = _ESCAPE_SECONDS if keyboard.is_waiting else _IDLE_SECONDS
             ready, _, _ = select.select([stdin, wakeup.reader], [], [], patience)

@@ -7,7 +7,8 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from turnwatch.top.quantities import OWN_PREFIXES, READ
+from turnwatch.metrics.catalogue import BY_NAME
+from turnwatch.top.quantities import PREFIXES, READ
 from turnwatch.top.reading import Sample
 
 MAX_SERIES: Final = 200_000
@@ -39,10 +40,11 @@ class PageReader:
         has_own = False
         # "\n" and not splitlines(): a label's value may hold what Unicode calls the end of a line.
         for line in page.split("\n"):
-            if not line.startswith(OWN_PREFIXES):
+            if not line.startswith(PREFIXES):
                 continue
-            has_own = True
-            if line.partition("{")[0].partition(" ")[0] not in READ:
+            name = line.partition("{")[0].partition(" ")[0]
+            has_own |= name in BY_NAME
+            if name not in READ:
                 continue
             series, brace, number = line.rpartition("} ")
             try:

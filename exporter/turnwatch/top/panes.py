@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +11,7 @@ from rich.text import Text
 
 from turnwatch.top.board import Board
 from turnwatch.top.cells import fitted
-from turnwatch.top.columns import COLUMNS, Column, in_order, worst_tools
+from turnwatch.top.columns import COLUMNS, KEYS, Column, in_order, worst_tools
 from turnwatch.top.filtering import matches
 from turnwatch.top.journal import Event
 from turnwatch.top.numbers import count, per_minute, share
@@ -40,19 +40,25 @@ _FIXED_COLUMNS: Final = 2  # state and agent stay when the others are shifted
 _TOOL_NUMBERS: Final = ("SAME", "STALE", "REP/m", "CALL/m", "ERR/m", "ERR%")
 _NUMBER_WIDTH: Final = 6
 _MIN_NAME: Final = 12
+_MAX_GROWTH: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class PaneLines:
-    """A pane.
+    """A pane. Its rows are drawn when they are asked for: there may be thousands that nobody sees.
 
     Attributes:
         heading: Its first line.
-        rows: All its rows, seen or not.
+        height: How many rows it has.
     """
 
     heading: Text
-    rows: list[Text]
+    height: int
+    _row: Callable[[int], Text]
+
+    def rows(self, first: int, height: int) -> list[Text]:
+        """Draw ``height`` rows from the row ``first`` on, or as many as there are."""
+        return [self._row(at) for at in range(first, min(first + height, self.height))]
 
 
 def panes_of(board: Board, view: View, width: int) -> dict[Pane, PaneLines]:
@@ -77,15 +83,17 @@ def _agents(rows: Sequence[AgentRow], view: View, width: int) -> PaneLines:
         title = fitted(column.title, cells, is_right=_is_number(column))
         heading.append(title, style="bold underline" if column.key == view.sort else "")
     heading.append(fitted(">" if are_more else "", width - heading.cell_len, is_right=True))
-    lines = []
-    for row in rows:
+
+    def drawn(at: int) -> Text:
+        row = rows[at]
         line = Text(no_wrap=True, style="dim" if row.state == "gone" else "")
         for column, cells in zip(columns, widths, strict=True):
             style = _STATE_STYLES[row.state] if column.key == "state" else "bold" if column.key == view.sort else ""
             line.append(" " if line else "")
             line.append(fitted(column.text(row), cells, is_right=_is_number(column)), style=style)
-        lines.append(line)
-    return PaneLines(heading, lines)
+        return line
+
+    return PaneLines(heading, len(rows), drawn)
 
 
 def _is_number(column: Column) -> bool:
@@ -94,21 +102,31 @@ def _is_number(column: Column) -> bool:
 
 def _columns_that_fit(view: View, width: int) -> tuple[list[Column], list[int], bool]:
     """The columns to show with their widths, and whether there are more to the right."""
-    wanted = [*COLUMNS[:_FIXED_COLUMNS], *COLUMNS[_FIXED_COLUMNS + view.shift :]]
+    fixed, others = [*COLUMNS[:_FIXED_COLUMNS]], [*COLUMNS[_FIXED_COLUMNS + view.shift :]]
+    chosen = _as_many_as_fit([*fixed, *others], width)
+    sorted_by = COLUMNS[KEYS.index(view.sort)]
+    if sorted_by not in chosen:  # what the order comes from must be seen
+        fixed.append(sorted_by)
+        others = [column for column in others if column is not sorted_by]
+        chosen = _as_many_as_fit([*fixed, *others], width)
+    spare = width - _width_of(chosen) - 1
+    growing = sum(column.is_text for column in chosen) or 1
+    extra = min(_MAX_GROWTH, max(0, spare) // growing)
+    widths = [column.width + (extra if column.is_text else 0) for column in chosen]
+    return chosen, widths, len(chosen) < len(fixed) + len(others)
+
+
+def _as_many_as_fit(columns: Sequence[Column], width: int) -> list[Column]:
     chosen: list[Column] = []
-    used = 0
-    for column in wanted:
-        if used + column.width + (1 if chosen else 0) > width:
+    for column in columns:
+        if _width_of([*chosen, column]) >= width:  # a cell is left for the sign that there are more
             break
-        used += column.width + (1 if chosen else 0)
         chosen.append(column)
-    spare = width - used - 2  # for the sign that there are more
-    growing = [column for column in chosen if column.is_text]
-    widths = []
-    for column in chosen:
-        extra = min(20, max(0, spare) // len(growing)) if column.is_text else 0
-        widths.append(column.width + extra)
-    return chosen, widths, len(chosen) < len(wanted)
+    return chosen
+
+
+def _width_of(columns: Sequence[Column]) -> int:
+    return sum(column.width + 1 for column in columns) - 1
 
 
 def _tools(rows: Sequence[ToolRow], width: int) -> PaneLines:
@@ -125,24 +143,26 @@ def _tools(rows: Sequence[ToolRow], width: int) -> PaneLines:
         return " ".join([fitted(tool, tool_width), fitted(agent, agent_width), *shown])
 
     heading = Text(fitted(line("WORST TOOLS", "AGENT", _TOOL_NUMBERS), width), style=_HEADING, no_wrap=True)
-    lines = []
-    for row in rows:
+
+    def drawn(at: int) -> Text:
+        row = rows[at]
         values = (
-            count(row.identical_calls),
-            count(row.stale_calls),
+            count(row.identical_calls) + ("!" if row.is_repeating else ""),
+            count(row.stale_calls) + ("!" if row.is_stale else ""),
             per_minute(row.repeats_per_minute),
             per_minute(row.calls_per_minute),
             per_minute(row.errors_per_minute),
             share(row.errors_per_minute, row.calls_per_minute),
         )
         style = "bold red" if row.is_stale else "yellow" if row.is_repeating else ""
-        lines.append(Text(fitted(line(row.tool, row.agent, values), width), style=style, no_wrap=True))
-    return PaneLines(heading, lines)
+        return Text(fitted(line(row.tool, row.agent, values), width), style=style, no_wrap=True)
+
+    return PaneLines(heading, len(rows), drawn)
 
 
 def _events(events: Sequence[Event], width: int) -> PaneLines:
     heading = Text(fitted("TIME     LATEST", width), style=_HEADING, no_wrap=True)
-    return PaneLines(heading, [_event_line(event, width) for event in events])
+    return PaneLines(heading, len(events), lambda at: _event_line(events[at], width))
 
 
 def _event_line(event: Event, width: int) -> Text:

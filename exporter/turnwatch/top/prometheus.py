@@ -75,6 +75,7 @@ class Prometheus:
             for labels, value in parts.get(mark, [])
         ]
         self._counters.take(at, kept)
+        up, down = (_only_value(parts.get(mark, [])) for mark in (_UP, _DOWN))
         return Reading(
             levels={quantity.metric: _column(parts, quantity, quantity.metric) for quantity in LEVELS},
             rates={
@@ -86,8 +87,9 @@ class Prometheus:
             window_seconds=float(window),
             begun=begun_of(kept),
             restarts=0,  # a Prometheus sees pods come and go all the time
-            targets_up=int(_only_value(parts.get(_UP, []))),
-            targets_down=int(_only_value(parts.get(_DOWN, []))),
+            # Series that were pushed have no target: then it is the Prometheus itself that is up.
+            targets_up=int(up) if up or down else 1,
+            targets_down=int(down),
         )
 
     def _parts(self, query: str) -> dict[str, list[tuple[dict[str, str], float]]]:

@@ -75,5 +75,5 @@ VERDICTS_CREATED: Final = "agent_loops_detected_created"
 READ: Final = frozenset({*BY_METRIC, VERDICTS_CREATED})
 """Names of the series that are read at all."""
 
-OWN_PREFIXES: Final = ("agent_", "turnwatch_")
-"""How the name of every metric of the catalogue begins."""
+PREFIXES: Final = ("agent_", "turnwatch_")
+"""How the name of every metric of the catalogue begins. Other products have an ``agent_`` something, too."""

@@ -19,7 +19,7 @@ def as_lines(board: Board, view: View, width: int) -> list[Text]:
     """The whole board as lines: what the screen shows, without its end."""
     lines = head_of(board, view, width)
     for pane in panes_of(board, view, width).values():
-        lines += [Text(), pane.heading, *pane.rows]
+        lines += [Text(), pane.heading, *pane.rows(0, pane.height)]
     return lines
 
 
