@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 from prometheus_client import CollectorRegistry
 
 import turnwatch as tw
@@ -55,6 +56,21 @@ def counts():
     tw.configure(registry=registry)
     yield Counts(registry)
     set_default_watch(None)
+
+
+@pytest.fixture
+def provider(counts):
+    """A tracer provider that turnwatch watches."""
+    provider = TracerProvider()
+    tw.instrument(provider)
+    yield provider
+    provider.shutdown()
+
+
+@pytest.fixture
+def ended(provider):
+    """Ends every turn, as the end of the process does."""
+    return provider.shutdown
 
 
 @pytest.fixture

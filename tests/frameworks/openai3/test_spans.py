@@ -11,7 +11,6 @@ from openai import AsyncOpenAI
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.models.instrumented import InstrumentationSettings
@@ -19,48 +18,13 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 import turnwatch as tw
-from frameworks import stub_model
-from frameworks.stub_model import TOOL
+from frameworks.span_counts import HEALTHY, SCRIPTS, spans_count
 from turnwatch.guards.frameworks.langchain import TurnMiddleware
 from turnwatch.guards.frameworks.langchain_callback import TurnCallback
 from turnwatch.guards.frameworks.openai_agents import TurnHooks
 from turnwatch.guards.frameworks.pydantic_ai import TurnCapability
 
 QUESTION = "Where are my orders?"
-
-
-@pytest.fixture
-def provider(counts):
-    provider = TracerProvider()
-    tw.instrument(provider)
-    yield provider
-    provider.shutdown()
-
-
-@pytest.fixture
-def ended(provider):
-    """Ends every turn, as the end of the process does."""
-    return provider.shutdown
-
-
-def _should_be(counts, agent, *, tool_calls, iterations, duplicates=0, turns=1):
-    assert counts("agent_tool_calls_total", agent=agent, tool=TOOL) == tool_calls
-    assert counts("agent_duplicate_tool_calls_total", agent=agent, tool=TOOL) == duplicates
-    assert counts("agent_model_calls_total", agent=agent) == iterations
-    assert counts("agent_iterations_sum", agent=agent) == iterations
-    assert counts("agent_tokens_total", agent=agent, type="input") == 1000 * iterations
-    assert counts("agent_tokens_total", agent=agent, type="output") == 100 * iterations
-    assert counts("agent_turns_total") == turns
-    assert counts("agent_tool_calls_total") == tool_calls
-    assert counts("agent_model_calls_total") == iterations
-    assert counts("turnwatch_internal_errors_total") == 0
-
-
-HEALTHY = {"tool_calls": 2, "iterations": 3}
-LOOP = {"tool_calls": 12, "iterations": 13, "duplicates": 10}
-SCRIPTS = pytest.mark.parametrize(
-    ("script", "truth"), [(stub_model.healthy, HEALTHY), (stub_model.loop, LOOP)], ids=["healthy", "loop"]
-)
 
 
 # LangGraph
@@ -93,7 +57,7 @@ def test_langgraph(model, tool, counts, langchain, ended, script, truth):
     model.script = script
     _langchain(model, tool).invoke(*_langchain_inputs())
     ended()
-    _should_be(counts, "support-bot", **truth)
+    spans_count(counts, "support-bot", **truth)
 
 
 async def test_langgraph_streamed(model, tool, counts, langchain, ended):
@@ -101,7 +65,7 @@ async def test_langgraph_streamed(model, tool, counts, langchain, ended):
     async for _ in _langchain(model, tool).astream(question, config):
         pass
     ended()
-    _should_be(counts, "support-bot", **HEALTHY)
+    spans_count(counts, "support-bot", **HEALTHY)
 
 
 @pytest.mark.parametrize("hook", ["middleware", "callback"])
@@ -111,7 +75,7 @@ def test_langgraph_with_a_guard_counts_once(model, tool, counts, langchain, ende
         config["callbacks"] = [TurnCallback()]
     _langchain(model, tool, [TurnMiddleware()] if hook == "middleware" else ()).invoke(question, config)
     ended()
-    _should_be(counts, "support-bot", **HEALTHY)
+    spans_count(counts, "support-bot", **HEALTHY)
 
 
 # OpenAI Agents SDK
@@ -143,7 +107,7 @@ async def test_openai_agents(model, tool, counts, openai_agents, ended, kind, sc
     model.script = script
     await Runner.run(_openai_agent(model, tool, kind), QUESTION, max_turns=30)
     ended()
-    _should_be(counts, "support-bot", **truth)
+    spans_count(counts, "support-bot", **truth)
 
 
 async def test_openai_agents_streamed(model, tool, counts, openai_agents, ended):
@@ -151,13 +115,13 @@ async def test_openai_agents_streamed(model, tool, counts, openai_agents, ended)
     async for _ in result.stream_events():
         pass
     ended()
-    _should_be(counts, "support-bot", **HEALTHY)
+    spans_count(counts, "support-bot", **HEALTHY)
 
 
 async def test_openai_agents_with_a_guard_counts_once(model, tool, counts, openai_agents, ended):
     await Runner.run(_openai_agent(model, tool), QUESTION, hooks=TurnHooks())
     ended()
-    _should_be(counts, "support-bot", **HEALTHY)
+    spans_count(counts, "support-bot", **HEALTHY)
 
 
 # Pydantic AI
@@ -184,20 +148,20 @@ async def test_pydantic_ai(model, tool, counts, provider, ended, script, truth):
     model.script = script
     await _pydantic_agent(model, tool, provider).run(QUESTION)
     ended()
-    _should_be(counts, "support-bot", **truth)
+    spans_count(counts, "support-bot", **truth)
 
 
 async def test_pydantic_ai_streamed(model, tool, counts, provider, ended):
     async with _pydantic_agent(model, tool, provider).run_stream(QUESTION) as result:
         await result.get_output()
     ended()
-    _should_be(counts, "support-bot", **HEALTHY)
+    spans_count(counts, "support-bot", **HEALTHY)
 
 
 async def test_pydantic_ai_with_a_guard_counts_once(model, tool, counts, provider, ended):
     await _pydantic_agent(model, tool, provider, TurnCapability()).run(QUESTION)
     ended()
-    _should_be(counts, "support-bot", **HEALTHY)
+    spans_count(counts, "support-bot", **HEALTHY)
 
 
 # Anthropic's client, which has spans of its own
@@ -237,14 +201,14 @@ def test_anthropic(model, tool, counts, anthropic_spans, script, truth):
     _run_tools(model, tool)
     processor.shutdown()
     agents = {"agent": next(iter(_agents(counts)))}
-    _should_be(counts, agents["agent"], **truth)
+    spans_count(counts, agents["agent"], **truth)
 
 
 def test_anthropic_with_a_guard_counts_once(model, tool, counts, anthropic_spans):
     processor = tw.instrument()
     _run_tools(model, tool, lambda client: tw.wrap(client, agent="support-bot"))
     processor.shutdown()
-    _should_be(counts, "support-bot", **HEALTHY)
+    spans_count(counts, "support-bot", **HEALTHY)
 
 
 def _agents(counts):

@@ -141,6 +141,28 @@ def test_calls_inside_a_turn_opened_by_hand_count_in_it(bench):
     assert len(bench.turns) == 1
 
 
+def test_what_says_only_at_its_end_what_it_is_counts_in_the_turn_opened_by_hand(bench):
+    with hand_turn("outer", watch=bench.watch), bench.tracer.start_as_current_span("Workflow.run") as run:
+        for _ in range(3):
+            with bench.tracer.start_as_current_span("step") as step:
+                bench.chat()
+                bench.tool()
+                step.set_attribute("openinference.span.kind", "CHAIN")
+        run.set_attribute("openinference.span.kind", "CHAIN")
+    bench.processor.shutdown()
+    (turn,) = bench.turns
+    assert (turn.agent, turn.iterations, turn.tool_calls, turn.repeats) == ("outer", 3, 3, 2)
+
+
+def test_spans_of_no_interest_in_a_turn_opened_by_hand_leave_nothing_behind(bench):
+    with hand_turn("outer", watch=bench.watch):
+        for _ in range(3):
+            with bench.tracer.start_as_current_span("SELECT"):
+                pass
+    assert not bench.processor._assembler._above.adopted
+    assert not bench.processor._assembler._turns._of_trace
+
+
 def test_a_call_counted_by_hand_is_not_counted_from_its_span(bench):
     def search(q):
         bench.tool()

@@ -42,10 +42,17 @@ class InProcessAssembler(Assembler):
         scope.agent = turn.agent
         scope.is_agent = scope.is_adopted = True
         self._above.adopted[span_id] = scope
+        self._turns.gather_trace(scope)
+
+    def is_adopted(self, span_id: int) -> bool:
+        """Whether this span counts in a turn that somebody else opened."""
+        return span_id in self._above.adopted
 
     def disown(self, span_id: int) -> None:
         """Forget an adoption: the span has ended."""
-        self._above.adopted.pop(span_id, None)
+        scope = self._above.adopted.pop(span_id, None)
+        if scope is not None:
+            self._turns.ungather_trace(scope)
 
     def announce(self, span: SpanData, now: float) -> bool:
         """Take note of a span that is still open.
@@ -66,7 +73,7 @@ class InProcessAssembler(Assembler):
             return True
         if role == "agent":
             return self._announce_agent(span, dialect, now)
-        if role in ("step", "container") and span.parent_id:
+        if role in ("step", "container") and (span.parent_id or adopted is not None):
             self._alias(span, now)
             return True
         return False

@@ -137,17 +137,23 @@ class TurnSpanProcessor(SpanProcessor):
             scope = span.instrumentation_scope
             scope_name = "" if scope is None else scope.name
             if is_unrelated_scope(scope_name) and span_id not in self._awaited:
-                self._unrelated += 1
+                self._pass_over(span_id, live)
                 return
             attributes = attributes_of(span)
             if not is_of_interest(scope_name, span.name, attributes) and span_id not in self._awaited:
-                self._unrelated += 1
+                self._pass_over(span_id, live)
                 return
             if live is not None and live.call is not None and not is_counted(attributes):
                 attributes = _marked(attributes, live.call)
             self._take(span_of(span, attributes), live)
         except Exception:
             self._watch.internal_error("the end of a span")
+
+    def _pass_over(self, span_id: int, live: _Live | None) -> None:
+        self._unrelated += 1
+        if live is not None and live.turn is not None and self._assembler.is_adopted(span_id):
+            with self._lock:
+                self._assembler.disown(span_id)
 
     def shutdown(self) -> None:
         """End every turn."""

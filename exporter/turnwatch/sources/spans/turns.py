@@ -246,6 +246,19 @@ class Turns:
         scope.due = None
         self._due.pop(scope, None)
 
+    def gather_trace(self, adopted: Scope) -> None:
+        """Have calls that nothing else places count in a turn that somebody else opened round their trace."""
+        self._of_trace.setdefault(adopted.trace_id, adopted)
+
+    def ungather_trace(self, adopted: Scope) -> None:
+        """The turn round this trace has ended."""
+        if self._of_trace.get(adopted.trace_id) is adopted:
+            del self._of_trace[adopted.trace_id]
+
+    def _is_gathered(self, scope: Scope) -> bool:
+        of_trace = self._of_trace.get(scope.trace_id)
+        return of_trace is not None and of_trace.is_adopted and not scope.is_agent
+
     # Time
 
     def tick(self, now: float) -> None:
@@ -253,7 +266,10 @@ class Turns:
         while self._ripe:
             scope = self._ripe.popitem()[0].found()
             if scope.turn is None and scope.pending:
-                self.open(scope, now=now)
+                if self._is_gathered(scope):
+                    self.settle(scope, now)
+                else:
+                    self.open(scope, now=now)
         for scope in _while_older(self._held, lambda scope: scope.held_since, now - _HELD_MODEL_SECONDS):
             self._recorder.count_held(scope)
             self._held.pop(scope, None)
