@@ -26,6 +26,9 @@
     // 'palette-colorblind'. It is not the default: 12 draws such lines all blue, and 11 no panel that asks for it.
     seriesPalette: 'palette-classic',
 
+    // How long a target must be down before it is missed: longer than a deployment takes, and than one failed scrape.
+    targetDownFor: '2m',
+
     // Severity of duplicate calls whose results nobody saw (hand-counted calls, spans without results):
     // critical, warning or info. A warning, because a polling tool looks the same from there.
     unknownResultSeverity: 'warning',

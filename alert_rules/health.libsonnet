@@ -6,7 +6,7 @@ function(config, q)
   {
     alert: 'AgentMetricsAbsent',
     severity: 'warning',
-    pendingFor: '2m',
+    pendingFor: config.targetDownFor,
     // A known target is one that had these metrics within a day; a replica that was removed has no `up` and is not missed.
     expr:
       '(' + q.metric('up') + ' == 0)\nand on (job, instance)\n'

@@ -15,6 +15,7 @@ _DURATION: Final = (re.compile(r"[1-9][0-9]*[smhdw]"), "a number and a unit, suc
 _FORMS: Final = {
     "window": _DURATION,
     "keepFiringFor": _DURATION,
+    "targetDownFor": _DURATION,
     "seriesPalette": (re.compile(r"palette-[a-z0-9-]+"), "one of Grafana's palettes, such as palette-colorblind"),
     "unknownResultSeverity": (re.compile("critical|warning|info"), "critical, warning or info"),
     "selector": (
