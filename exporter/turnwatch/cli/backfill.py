@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import IO, Annotated, Final
 
 import typer
-from rich.console import Console
 
-from turnwatch.cli.tune_tables import plain
+from turnwatch.cli.html_text import many
+from turnwatch.cli.reading_bar import ReadingBar
+from turnwatch.cli.unread import UNREADABLE, UnreadPlaces, ending_like_a_filter
 from turnwatch.errors import TurnwatchError
 from turnwatch.metrics.history import History
 from turnwatch.settings_file import load_settings
@@ -22,7 +23,6 @@ from turnwatch.sources.scan import Format, Unread, scan
 
 backfill_app = typer.Typer()
 
-UNREADABLE: Final = 2
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
 _LABEL: Final = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)
@@ -57,7 +57,7 @@ def _labels(pairs: list[str]) -> dict[str, str]:
 
 @backfill_app.command()
 def backfill_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders, plain or compressed.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write; standard output when left out.")
     ] = None,
@@ -86,38 +86,32 @@ def backfill_command(
     """
     settings = load_settings(path=config)
     labels = _labels(label or [])
-    errors = Console(stderr=True)
-    unreadable = False
     with (
+        ending_like_a_filter(),
         closing(EventLog(settings, starting, spacing)) as log,
         closing(History(labels)) as history,
-        errors.status("reading") as status,
     ):
-
-        def progress(file: Path) -> None:
-            status.update(plain(f"reading {file.name}"))
-
-        for item in scan(paths, settings, progress, format=file_format, new_watch=log.new_watch):
-            if isinstance(item, Unread):
-                unreadable = True
-                typer.echo(f"turnwatch: {item}", err=True)
+        with ReadingBar() as bar:
+            unread = UnreadPlaces(bar)
+            for item in scan(paths, format=file_format, new_watch=log.new_watch, reading=bar):
+                if isinstance(item, Unread):
+                    unread.name(item)
+            unread.name_the_rest()
         if log.left_out:
-            typer.echo(
-                f"turnwatch: {log.left_out} turns carry no times and are left out; --from gives them some", err=True
-            )
+            _say(f"{many(log.left_out, 'turn')} without times left out; --from gives them some")
+        elif not log.turns:
+            _say("no turn of an agent was found")
         if log.turns:
-            status.update("replaying")
             backfill(log.events(), settings, history, step)
             with _opened(out) as file:
                 history.write(file)
-            status.stop()
-            typer.echo(
-                f"turnwatch: {log.turns:,} turns, {history.series:,} series, {history.samples:,} samples", err=True
-            )
-        elif not log.left_out:
-            typer.echo("turnwatch: no turn of an agent was found", err=True)
-    if unreadable or not log.turns:
+            _say(f"{many(log.turns, 'turn')}, {history.series:,} series, {history.samples:,} samples")
+    if unread or not log.turns:
         raise typer.Exit(UNREADABLE)
+
+
+def _say(line: str) -> None:
+    typer.echo(f"turnwatch: {line}", err=True)
 
 
 def _opened(path: Path | None) -> AbstractContextManager[IO[bytes]]:

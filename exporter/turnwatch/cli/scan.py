@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -13,9 +12,10 @@ import typer
 from rich.console import Console
 
 from turnwatch.cli.html_report import HtmlReport
-from turnwatch.cli.reading_bar import ReadingBar, printable
+from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.scan_junit import JUnitReport
 from turnwatch.cli.scan_table import ScanTable
+from turnwatch.cli.unread import UNREADABLE, UnreadPlaces, ending_like_a_filter
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 from turnwatch.settings_file import load_settings
@@ -25,16 +25,8 @@ from turnwatch.sources.totals import Totals
 scan_app = typer.Typer()
 
 LOOP_FOUND: Final = 1
-UNREADABLE: Final = 2
-INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
-NOBODY_READS: Final = 141
-"""Exit code when whoever read the output has gone: 1 would say that a turn is stuck."""
-
-# Of a file that is broken all over, so many places are named.
-_PLACES_NAMED: Final = 20
 # Reading makes and drops very many small objects, none of them in cycles worth looking for often.
-_COLLECT_AFTER: Final = (100_000, 20, 20)
+COLLECT_AFTER: Final = (100_000, 20, 20)
 
 
 def as_row(scanned: ScannedTurn) -> dict[str, Any]:
@@ -112,20 +104,15 @@ def scan_command(
     when no turn was found.
     """
     scanning = _Scanning(load_settings(path=config), as_json=as_json, html=html, junit=junit)
-    gc.set_threshold(*_COLLECT_AFTER)
-    try:
+    gc.set_threshold(*COLLECT_AFTER)
+    with ending_like_a_filter():
         with ReadingBar(prints_meanwhile=as_json) as bar:
+            unread = UnreadPlaces(bar)
             for item in scan(paths, format=file_format, new_watch=scanning.new_watch, reading=bar):
-                scanning.take(item, bar)
-            scanning.name_the_rest(bar)
+                scanning.take(item, unread)
+            unread.name_the_rest()
         scanning.end()
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        # Or the interpreter says so once more when it flushes the output at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(NOBODY_READS) from None
-    if scanning.unreadable:
+    if unread:
         raise typer.Exit(UNREADABLE)
     if not scanning.table.turns:
         typer.echo("turnwatch: no turn of an agent was found", err=True)
@@ -151,9 +138,7 @@ class _Scanning:
         self._page = HtmlReport(settings) if html is not None else None
         self._junit = JUnitReport(junit) if junit is not None else None
         self._totals = Totals()
-        self._unnamed: dict[str, int] = {}
         self.table = ScanTable(self._totals, settings.detect.max_identical_calls)
-        self.unreadable = False
 
     def new_watch(self) -> Watch:
         """What the turns of a file are judged by, and counted."""
@@ -161,27 +146,18 @@ class _Scanning:
         watch.listeners.append(self._totals)
         return watch
 
-    def take(self, item: ScannedTurn | Unread, bar: ReadingBar) -> None:
+    def take(self, item: ScannedTurn | Unread, unread: UnreadPlaces) -> None:
         """Take what the scan found next."""
         if self._page is not None:
             self._page.add(item)
         if self._junit is not None:
             self._junit.add(item)
         if isinstance(item, Unread):
-            self.unreadable = True
-            named = self._unnamed[item.source] = self._unnamed.get(item.source, 0) + 1
-            if named <= _PLACES_NAMED:
-                bar.say(f"turnwatch: {printable(str(item))}")
+            unread.name(item)
         else:
             self.table.add(item)
             if self._as_json:
                 sys.stdout.buffer.write(orjson.dumps(as_row(item), option=orjson.OPT_APPEND_NEWLINE))
-
-    def name_the_rest(self, bar: ReadingBar) -> None:
-        """Say how much more could not be read of files that are broken all over."""
-        for source, number in self._unnamed.items():
-            if number > _PLACES_NAMED:
-                bar.say(f"turnwatch: {printable(source)}: {number - _PLACES_NAMED} more places that cannot be read")
 
     def end(self) -> None:
         """Write what is known only at the end."""

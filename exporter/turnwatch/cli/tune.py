@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
 
-from turnwatch.cli.tune_tables import plain, show, too_few
+from turnwatch.cli.reading_bar import ReadingBar
+from turnwatch.cli.tune_tables import show, too_few
+from turnwatch.cli.unread import UNREADABLE, UnreadPlaces, ending_like_a_filter
 from turnwatch.errors import TurnwatchError
 from turnwatch.pack.tuning.config_text import config_text, with_suggestions
 from turnwatch.pack.tuning.limits import Limits
@@ -19,18 +21,17 @@ from turnwatch.pack.tuning.outcomes import Outcomes
 from turnwatch.pack.tuning.runs import AgentRuns, Quantity, Runs
 from turnwatch.pack.tuning.suggestions import MIN_TURNS, Suggested, suggest
 from turnwatch.pack.tuning.tried_rules import RULES, Flagged, tool_errors, tried, verdicts
+from turnwatch.settings import Settings
 from turnwatch.settings_file import CONFIG_VARIABLE, load_settings
 from turnwatch.sources.scan import Format, Unread, scan
 from turnwatch.yaml_file import read_yaml_file
 
 tune_app = typer.Typer()
 
-UNREADABLE: Final = 2
-
 
 @tune_app.command()
 def tune_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files and folders, plain or compressed.")],
+    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")],
     config: Annotated[Path | None, typer.Option(help="YAML settings in force: thresholds and overrides.")] = None,
     outcomes: Annotated[
         str | None,
@@ -54,22 +55,34 @@ def tune_command(
     Exit codes: 0, 2 when something could not be read or no turn was found.
     """
     settings = load_settings(path=config)
-    limits = Limits(settings)
+    Limits(settings)  # what is wrong below alerts is said before anything is read
     said = Outcomes(outcomes)
     runs = Runs(settings)
-    errors = Console(stderr=True)
-    unreadable = False
-    with errors.status("reading") as status:
+    with ending_like_a_filter():
+        with ReadingBar() as bar:
+            unread = UnreadPlaces(bar)
+            for item in scan(paths, format=file_format, new_watch=runs.new_watch, reading=bar):
+                if isinstance(item, Unread):
+                    unread.name(item)
+                else:
+                    runs.add(item.state, said.of(item))
+            unread.name_the_rest()
+        _report(runs, said, settings, as_json=as_json, out=out, config=config, min_turns=min_turns)
+    if unread:
+        raise typer.Exit(UNREADABLE)
 
-        def progress(file: Path) -> None:
-            status.update(plain(f"reading {file.name}"))
 
-        for item in scan(paths, settings, progress, format=file_format, new_watch=runs.new_watch):
-            if isinstance(item, Unread):
-                unreadable = True
-                typer.echo(f"turnwatch: {item}", err=True)
-            else:
-                runs.add(item.state, said.of(item))
+def _report(
+    runs: Runs,
+    said: Outcomes,
+    settings: Settings,
+    *,
+    as_json: bool,
+    out: Path | None,
+    config: Path | None,
+    min_turns: int,
+) -> None:
+    limits = Limits(settings)
     if not runs.agents:
         typer.echo("turnwatch: no turn of an agent was found", err=True)
         raise typer.Exit(UNREADABLE)
@@ -82,8 +95,6 @@ def tune_command(
             typer.echo(_suggested_file({}, suggested, runs))
     if out is not None:
         _write(out, _suggested_file(_present(config), suggested, runs))
-    if unreadable:
-        raise typer.Exit(UNREADABLE)
 
 
 def _present(config: Path | None) -> dict[str, Any]:

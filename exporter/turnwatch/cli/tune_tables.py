@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnwatch.cli.bars import bars
+from turnwatch.cli.reading_bar import printable
 from turnwatch.pack.tuning.limits import Limits
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
 from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Quantity, Runs
@@ -37,7 +38,7 @@ _OF_AN_AGENT: Final = (
 
 def plain(text: str) -> Text:
     """A text from outside, in which neither rich's markup nor a terminal's control characters do anything."""
-    return Text("".join(char if char.isprintable() else "�" for char in text))
+    return Text(printable(text))
 
 
 def show(console: Console, runs: Runs, outcomes: Outcomes, limits: Limits, suggested: Suggested) -> None:

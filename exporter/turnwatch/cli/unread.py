@@ -1,0 +1,62 @@
+"""Says what could not be read, and ends a command as all that read files do."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import typer
+
+from turnwatch.cli.reading_bar import ReadingBar, printable
+from turnwatch.sources.scan import Unread
+
+UNREADABLE: Final = 2
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
+NOBODY_READS: Final = 141
+"""Exit code when whoever read the output has gone: 1 may have another meaning."""
+
+# Of a file that is broken all over, so many places are named.
+_PLACES_NAMED: Final = 20
+
+
+class UnreadPlaces:
+    """Names what cannot be read, the first places of every file."""
+
+    def __init__(self, bar: ReadingBar) -> None:
+        self._bar = bar
+        self._places: Counter[str] = Counter()
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def name(self, item: Unread) -> None:
+        """Say that this cannot be read, unless much else of the same file could not be either."""
+        self._places[item.source] += 1
+        if self._places[item.source] <= _PLACES_NAMED:
+            self._bar.say(f"turnwatch: {printable(str(item))}")
+
+    def name_the_rest(self) -> None:
+        """Say how much more could not be read."""
+        for source, number in self._places.items():
+            if number > _PLACES_NAMED:
+                self._bar.say(
+                    f"turnwatch: {printable(source)}: {number - _PLACES_NAMED} more places that cannot be read"
+                )
+
+
+@contextmanager
+def ending_like_a_filter() -> Iterator[None]:
+    """Let Ctrl-C, and a reader of standard output that has gone, end the command with the exit codes of a shell."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Or the interpreter says so once more when it flushes the output at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(NOBODY_READS) from None
