@@ -33,12 +33,14 @@ class ScannedTurn:
         state: The turn's counts and verdicts.
         line: Where it starts in the file (1-based); None where a format has no lines.
         loop_lines: For each verdict the line of the loop's first call (1-based); None where that is not known.
+        outcome: What the file says came of the run ("success", "failure"); None where it does not say.
     """
 
     source: str
     state: TurnState
     line: int | None = None
     loop_lines: tuple[int | None, ...] = ()
+    outcome: str | None = None
 
 
 class Reading(Protocol):
@@ -168,7 +170,7 @@ class _Scanning:
                     state = replay(item, watch)
                     latest = (item, state)
                 line = item.line or None
-                yield ScannedTurn(str(file), state, line, lines.of_loops(state, line))
+                yield ScannedTurn(str(file), state, line, lines.of_loops(state, line), item.outcome)
 
 
 def _unread(problem: Problem) -> Unread:
