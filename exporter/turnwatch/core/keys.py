@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-
 from turnwatch.core.windows import CallTimes
+
+
+def key_of(tool: str, input_hash: str) -> int:
+    """The key of a call: a number takes a third of the memory of the pair."""
+    return hash((tool, input_hash))
 
 
 class KeyCount:
@@ -28,41 +31,42 @@ class KeyTable:
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
-        self._once: dict[Hashable, float] = {}
-        self._repeated: dict[Hashable, KeyCount] = {}
+        self._once: dict[int, float] = {}
+        self._repeated: dict[int, KeyCount] | None = None  # most turns repeat nothing
         self.dropped = 0
 
     def __len__(self) -> int:
-        return len(self._once) + len(self._repeated)
+        return len(self._once) + len(self._repeated or ())
 
-    def count(self, key: Hashable) -> int:
+    def count(self, key: int) -> int:
         """How often this key was seen, as far as remembered."""
-        seen = self._repeated.get(key)
+        seen = self._repeated.get(key) if self._repeated else None
         return int(key in self._once) if seen is None else seen.count
 
-    def add(self, key: Hashable, at: float, window: float) -> KeyCount | None:
+    def add(self, key: int, at: float, window: float) -> KeyCount | None:
         """Count one call of ``key``; None for its first, its record from the second on."""
-        seen = self._repeated.pop(key, None)
-        if seen is not None:
-            self._repeated[key] = seen  # last in line: what a turn is busy repeating is not what to forget
+        repeated = self._repeated
+        seen = repeated.pop(key, None) if repeated else None
+        if repeated is not None and seen is not None:
+            repeated[key] = seen  # last in line: what a turn is busy repeating is not what to forget
             seen.count += 1
             seen.times.add(at, window)
             return seen
         first = self._once.pop(key, None)
         if first is None:
             self._once[key] = at
-            if len(self._once) + len(self._repeated) > self._bound:
+            if len(self) > self._bound:
                 self._drop()
             return None
         seen = KeyCount(2, CallTimes(first))
         seen.times.add(at, window)
-        self._repeated[key] = seen
+        if repeated is None:
+            repeated = self._repeated = {}
+        repeated[key] = seen
         return seen
 
     def _drop(self) -> None:
         self.dropped += 1
         # The newest singleton is the key being added: dropping it would blind a turn full of repeats.
-        if len(self._once) > 1:
-            del self._once[next(iter(self._once))]
-        else:
-            del self._repeated[next(iter(self._repeated))]
+        keys = self._once if len(self._once) > 1 or not self._repeated else self._repeated
+        del keys[next(iter(keys))]

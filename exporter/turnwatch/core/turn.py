@@ -6,8 +6,9 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.canonical import canonical_bytes
-from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall
+from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall, Usage
 from turnwatch.core.hashing import hash_of
+from turnwatch.core.keys import key_of
 from turnwatch.core.names import is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.turn_counts import TurnCounts
@@ -91,11 +92,11 @@ class TurnState(TurnCounts):
                 self.missing_arguments += 1
                 watch.meter.counter("turnwatch_fingerprint_missing_total", self.source).inc()
                 return 0
-            pair = (tool, key)
+            number = key_of(tool, key)
             if self._conversation is not None:
-                again = self._conversation.keys.add(pair, now, window)
+                again = self._conversation.keys.add(number, now, window)
                 agent.conversation_identical.put(again.count if again else 1, now + window)
-            seen = self._keys.add(pair, now, window)
+            seen = self._keys.add(number, now, window)
             if seen is None:
                 series.identical.put(1, now + window)
                 return 1
@@ -201,8 +202,9 @@ class TurnState(TurnCounts):
         )
 
     def _add_verdict(self, verdict: Verdict, series: ToolSeries) -> None:
-        if len(self.verdicts) < _MAX_VERDICTS:
-            self.verdicts.append(verdict)
+        verdicts = self._verdicts = self._verdicts or []
+        if len(verdicts) < _MAX_VERDICTS:
+            verdicts.append(verdict)
         if self.verdict is None or SEVERITY_RANK[verdict.severity] > SEVERITY_RANK[self.verdict.severity]:
             self.verdict = verdict
         if verdict.severity == "stuck":
@@ -268,12 +270,12 @@ class TurnState(TurnCounts):
             if ended > self.last_active:
                 self.last_active = ended
             if usage is not None:
-                self._saw_usage = True
+                tokens = self.usage = self.usage or Usage()
                 for kind, counter in series.tokens.items():
                     amount = getattr(usage, kind)
                     if amount:
                         counter.inc(amount)
-                        setattr(self.tokens, kind, getattr(self.tokens, kind) + amount)
+                        setattr(tokens, kind, getattr(tokens, kind) + amount)
             elif call.outcome != "error":
                 self.series.without_usage.inc()
             if spend is None:

@@ -9,7 +9,7 @@ from turnwatch.core.default import default_watch
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import Usage
 from turnwatch.core.forking import shared_lock
-from turnwatch.core.keys import KeyTable
+from turnwatch.core.keys import KeyTable, key_of
 from turnwatch.core.names import id_of, is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.verdict import Verdict, explain
@@ -42,7 +42,6 @@ class TurnCounts:
         usage: Tokens of this turn's own model calls; None when none reported any.
         total_spend_usd, total_tokens: Child turns included.
         verdict: The worst verdict so far.
-        verdicts: Every verdict, the first ones of a turn that has very many.
         wasted_tool_calls, wasted_usd: What came after the first stuck verdict.
         stop_reason: Why the turn ended; None while it is open.
         source: Who reports the calls, for counting what it does not carry.
@@ -57,10 +56,10 @@ class TurnCounts:
         "_key",
         "_keys",
         "_priced_calls",
-        "_saw_usage",
         "_stuck",
         "_tools",
         "_unpriced_models",
+        "_verdicts",
         "agent",
         "conversation_id",
         "duplicates",
@@ -76,13 +75,12 @@ class TurnCounts:
         "spent_usd",
         "started",
         "stop_reason",
-        "tokens",
         "tool_calls",
         "total_spend_usd",
         "total_tokens",
         "turn_id",
+        "usage",
         "verdict",
-        "verdicts",
         "wasted_tool_calls",
         "wasted_usd",
         "watch",
@@ -116,24 +114,23 @@ class TurnCounts:
         self.repeats = 0
         self.duplicates = 0
         self.missing_arguments = 0
-        self.tokens = Usage()
+        self.usage: Usage | None = None
         self.spent_usd = 0.0
         self.total_spend_usd = 0.0
         self.total_tokens = 0
         self._unpriced_models: set[str] | None = None
         self.verdict: Verdict | None = None
-        self.verdicts: list[Verdict] = []
+        self._verdicts: list[Verdict] | None = None
         self.wasted_tool_calls = 0
         self.wasted_usd = 0.0
         self.stop_reason: str | None = None
         self._ended_at: float | None = None
         self._keys = KeyTable(watch.settings.bounds.keys_per_turn)
         self._tools: dict[str, ToolInTurn] = {}
-        self._saw_usage = False
         self._priced_calls = 0
         self._stuck = False
         self._judging = shared_lock()
-        self.engine = Engine(volatile_keys=watch.volatile_keys)
+        self.engine = Engine(volatile_keys=watch.volatile_keys_of)
         self.guard: Guard | None = None
         with watch.lock:
             self.series: AgentSeries = watch.agent_series(agent)
@@ -151,9 +148,9 @@ class TurnCounts:
     # What a caller reads
 
     @property
-    def usage(self) -> Usage | None:
-        """Tokens of this turn's own model calls; None when none of them reported any."""
-        return self.tokens if self._saw_usage else None
+    def verdicts(self) -> list[Verdict]:
+        """Every verdict, the first ones of a turn that has very many."""
+        return self._verdicts or []
 
     @property
     def unpriced_models(self) -> frozenset[str]:
@@ -180,7 +177,7 @@ class TurnCounts:
 
     def identical_calls(self, tool: str, input_hash: str | None) -> int:
         """How often this (tool, input hash) was called in this turn, as far as remembered."""
-        return self._keys.count((tool, input_hash))
+        return self._keys.count(key_of(tool, input_hash)) if input_hash is not None else 0
 
     @property
     def dropped_keys(self) -> int:

@@ -107,6 +107,9 @@ class Watch:
             for tool, override in self.settings.tools.overrides.items()
             if override.volatile_keys
         }
+        # Each turn keeps these; a method looked up anew is an object of its own.
+        self.volatile_keys_of = self.volatile_keys
+        self._forget_turn = self._forget
         self.faults = 0
         self._last_error_log = 0.0
         self._unlogged_errors = 0
@@ -131,7 +134,7 @@ class Watch:
         with self.lock:
             self._next_turn += 1
             key = self._next_turn
-            open_turn = self._open[key] = _OpenTurn(turn, self._forget)
+            open_turn = self._open[key] = _OpenTurn(turn, self._forget_turn)
             open_turn.key, open_turn.series = key, turn.series
             turn.series.open_turns[key] = turn.started
             if len(self._open) > self.settings.bounds.open_turns:
@@ -162,7 +165,7 @@ class Watch:
         bound = self.settings.bounds.keys_per_conversation
         return ConversationState(
             conversation_id,
-            Engine(scope="conversation", bound=bound, volatile_keys=self.volatile_keys),
+            Engine(scope="conversation", bound=bound, volatile_keys=self.volatile_keys_of),
             bound,
         )
 

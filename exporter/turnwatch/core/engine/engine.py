@@ -11,7 +11,7 @@ from turnwatch.core.engine import blind, failing, polling, repeating, replies
 from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
 from turnwatch.core.engine.identity import identity
-from turnwatch.core.engine.memory import Answer, Memory, Question, Results
+from turnwatch.core.engine.memory import Answer, Memory, Question
 from turnwatch.core.engine.replies import Monologue
 from turnwatch.core.engine.streaks import Trouble
 from turnwatch.core.engine.thresholds import Thresholds
@@ -78,7 +78,6 @@ class Engine:
         "_monologue",
         "_novel",
         "_reported",
-        "_results",
         "_root_agent",
         "_round",
         "_round_id",
@@ -112,7 +111,6 @@ class Engine:
         self._with_arguments = False
         self._with_results = False
         self._memory = Memory(bound)
-        self._results = Results()
         # An epoch ends when state changes. News and successes are only ever compared with earlier counts of them.
         self._epoch = 0
         self._novel = 0
@@ -259,7 +257,7 @@ class Engine:
         findings.append(failing.same_call_fails(tool, question, answer, still, t))
         findings.append(failing.futile(tool, question, t))
         findings.append(failing.similar_errors(trouble.errors, t))
-        self._note_news(self._results.see(error.normal), findings)
+        self._note_news(self._memory.see(error.normal), findings)
         self._round_trip(answer, findings)
 
     def _succeeded(
@@ -284,7 +282,7 @@ class Engine:
             self._start_epoch()
             question.start_epoch(self._epoch)
         empty = result.empty
-        seen_before = self._results.see(result.exact)
+        seen_before = self._memory.see(result.exact)
         news = not seen_before and not empty
         if first:
             if news:

@@ -258,16 +258,19 @@ class Question:
 class Memory:
     """Questions by key; past the bound the oldest asked only once goes first, then the one asked longest ago.
 
+    Beside them the latest different results, whatever was asked.
+
     Attributes:
         dropped: How many questions were forgotten.
     """
 
-    __slots__ = ("_bound", "_once", "_repeated", "dropped")
+    __slots__ = ("_bound", "_once", "_repeated", "_results", "dropped")
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
         self._once: dict[int, Question] = {}
         self._repeated: dict[int, Question] | None = None  # most turns repeat nothing
+        self._results: dict[Digest, int] = {}
         self.dropped = 0
 
     def __len__(self) -> int:
@@ -299,24 +302,13 @@ class Memory:
         questions = self._once if len(self._once) > 1 or not self._repeated else self._repeated
         del questions[next(iter(questions))]
 
-
-class Results:
-    """How often each of the latest different results was seen, whatever was asked."""
-
-    __slots__ = ("_seen",)
-
-    def __init__(self) -> None:
-        self._seen: dict[Digest, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._seen)
-
     def see(self, digest: Digest) -> int:
         """How often this result was seen lately before now."""
-        before = self._seen.pop(digest, 0)
-        self._seen[digest] = before + 1
-        if not before and len(self._seen) > _MAX_RESULTS:
-            del self._seen[next(iter(self._seen))]
+        results = self._results
+        before = results.pop(digest, 0)
+        results[digest] = before + 1
+        if not before and len(results) > _MAX_RESULTS:
+            del results[next(iter(results))]
         return before
 
 
