@@ -11,7 +11,7 @@ INSTALLED := $(VENV)/.installed
 # Frameworks that do not install together: one virtual environment for each set.
 FRAMEWORKS := $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
 
-.PHONY: help demo test test-frameworks lint format generate picture preview bench servers redis terminal clean
+.PHONY: help demo test test-newer test-frameworks lint format generate picture preview bench servers redis terminal clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +26,12 @@ test: $(INSTALLED) servers redis terminal ## Run every test, with coverage
 test-frameworks: $(FRAMEWORKS:%=.venvs/%/.installed) ## Run the tests with real agent frameworks, each set in an environment of its own
 	@for set in $(FRAMEWORKS); do echo "== $$set"; \
 	FRAMEWORKS_ENVIRONMENT=$$set .venvs/$$set/bin/python -m pytest -o filterwarnings= -W ignore tests/frameworks/$$set; done
+
+NEWER_TESTS := $(addprefix tests/pack/test_,rules.py overrides.py recording_rules.py queries_on_prometheus.py)
+test-newer: $(INSTALLED) servers ## Run the tests of rules and queries on the Prometheus of the next Debian release
+	@if programs=$$(.ci/newer-prometheus build/newer-prometheus); then \
+	PATH="$$programs:$$PATH" $(BIN)/pytest $(NEWER_TESTS); \
+	else echo "SKIPPED: no newer Prometheus could be had, so the rules were tested on the installed one ONLY." >&2; fi
 
 .venvs/%/.installed: tests/frameworks/%/requirements.txt pyproject.toml
 	.ci/set-up .venvs/$* '.[otel,serve]' -r $<
