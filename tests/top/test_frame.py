@@ -147,7 +147,7 @@ def test_the_filter_leaves_what_holds_its_text():
     text = text_of(frame_of(board(), View(filter="BILL"), 80, 24))
     assert "billing-bot" in text
     assert "support-bot" not in text
-    assert "no agent fits the filter" in text_of(frame_of(board(), View(filter="zzz"), 80, 24))
+    assert "nothing fits the filter" in text_of(frame_of(board(), View(filter="zzz"), 80, 24))
 
 
 def test_what_is_not_known_is_no_nought():

@@ -5,7 +5,9 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 from tests.top.servers import Agents, until
@@ -94,10 +96,12 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(tmp_path):
-    session = Terminal(tmp_path)
-    yield session
-    session.close()
+def terminal():
+    # Not tmp_path: the name of a socket must be short.
+    with tempfile.TemporaryDirectory(prefix="top-") as folder:
+        session = Terminal(Path(folder))
+        yield session
+        session.close()
 
 
 @pytest.fixture
@@ -248,7 +252,7 @@ def test_where_nothing_can_be_drawn_it_says_what_to_do(terminal, agents):
     terminal.shows("turnwatch: this is no terminal to draw on; --once prints one table")
 
 
-def test_nobody_there_is_one_line_and_no_screen(terminal, tmp_path):
+def test_nobody_there_is_one_line_and_no_screen(terminal):
     terminal.run(*COMMAND, "127.0.0.1:1")
     terminal.shows("turnwatch: http://127.0.0.1:1: Connection refused")
     terminal.has_shell_back()

@@ -18,7 +18,7 @@ from turnwatch.top.panes import PaneLines, panes_of
 from turnwatch.top.view import KEY_HELP, PANES, Pane, View
 
 _MIN_PANE_ROWS: Final = 3
-_HEIGHT_FOR_ALL_PANES: Final = 14
+_ROOM_FOR_ALL_PANES: Final = 11
 _FOOTER: Final = "q quit  s sort  r reverse  / filter  p pause  Tab pane  arrows scroll  ? help"
 _SHORT_FOOTER: Final = "q quit  s sort  / filter  p pause  Tab pane  ? help"
 _KEY_WIDTH: Final = 18
@@ -52,7 +52,7 @@ def frame_of(board: Board, view: View, width: int, height: int) -> Frame:
     footer = _footer(view, width)
     room = max(1, height - len(head) - 1)
     panes = panes_of(board, view, width)
-    shown: tuple[Pane, ...] = PANES if room >= _HEIGHT_FOR_ALL_PANES - 3 else (view.pane,)
+    shown: tuple[Pane, ...] = PANES if room >= _ROOM_FOR_ALL_PANES else (view.pane,)
     heights = _heights(panes, shown, view.pane, room - len(shown))
     offset = max(0, min(view.offset, panes[view.pane].height - heights[view.pane]))
     lines = list(head)
@@ -155,11 +155,9 @@ def _help(view: View, width: int, height: int) -> Frame:
 
 
 def _nothing(pane: Pane, view: View) -> str:
-    return {
-        "agents": "no agent" if view.filter else "no agent has opened a turn yet",
-        "tools": "no tool",
-        "events": "nothing yet",
-    }[pane] + (" fits the filter" if view.filter else "")
+    if view.filter:
+        return "nothing fits the filter"
+    return {"agents": "no agent has opened a turn yet", "tools": "no tool", "events": "nothing yet"}[pane]
 
 
 def _many(number: int, thing: str) -> str:

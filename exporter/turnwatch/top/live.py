@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Final
 
-from rich.console import Console, Group
+from rich.console import Console, ConsoleDimensions, Group
 from rich.live import Live
 
 from turnwatch.top.board import Board
@@ -127,8 +127,9 @@ def _until_left(
 
 def _draw(live: Live, console: Console, board: Board, view: View) -> View:
     # Not the console's own idea of the size: that is COLUMNS and LINES, which a shell may have exported long ago.
-    console.size = os.get_terminal_size(sys.stdout.fileno())
-    width, height = console.size
+    width, height = os.get_terminal_size(sys.stdout.fileno())
+    width, height = width or 80, height or 24  # a serial line says 0 by 0
+    console.size = ConsoleDimensions(width, height)
     frame = frame_of(board, view, width, height)
     live.update(Group(*frame.lines), refresh=True)
     return replace(view, offset=frame.offset)
