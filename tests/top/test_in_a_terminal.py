@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -67,6 +68,12 @@ class Terminal:
             lambda: self._state() == ["0", "1"] and self.screen().rstrip().endswith("ready>"),
             lambda: f"the shell: {self._state()}\n{self.screen()}",
         )
+
+    def send(self, number):
+        """Send a signal to what runs in the shell."""
+        shell = self._tmux("display-message", "-p", "-t", "top", "#{pane_pid}").strip()
+        (child,) = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+        os.kill(int(child), number)
 
     def _state(self):
         return self._tmux("display-message", "-p", "-t", "top", "#{alternate_on} #{cursor_flag}").split()
@@ -199,6 +206,16 @@ def test_interrupted_or_suspended_the_shell_has_its_terminal_back(terminal, at_w
         terminal.shows("STUCK support-bot", "q quit")
         terminal.press("q")
         terminal.has_shell_back()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="children are found in Linux's /proc")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=["term", "hup"])
+def test_told_to_end_it_leaves_the_terminal_in_order(terminal, at_work, number):
+    terminal.run(*COMMAND, "--interval", "200ms", at_work.url)
+    terminal.shows("STUCK support-bot")
+    terminal.send(number)
+    terminal.has_shell_back()
+    terminal.keys_are_as_before()
 
 
 def test_a_source_that_dies_is_named_and_one_that_comes_back_is_shown_again(terminal):
