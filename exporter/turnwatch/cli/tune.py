@@ -31,7 +31,9 @@ tune_app = typer.Typer()
 
 @tune_app.command()
 def tune_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")
+    ],
     config: Annotated[Path | None, typer.Option(help="YAML settings in force: thresholds and overrides.")] = None,
     outcomes: Annotated[
         str | None,
@@ -55,7 +57,7 @@ def tune_command(
     Exit codes: 0, 2 when something could not be read or no turn was found.
     """
     settings = load_settings(path=config)
-    Limits(settings)  # what is wrong below alerts is said before anything is read
+    limits = Limits(settings)
     said = Outcomes(outcomes)
     runs = Runs(settings)
     with ending_like_a_filter():
@@ -67,7 +69,7 @@ def tune_command(
                 else:
                     runs.add(item.state, said.of(item))
             unread.name_the_rest()
-        _report(runs, said, settings, as_json=as_json, out=out, config=config, min_turns=min_turns)
+        _report(runs, said, settings, limits, as_json=as_json, out=out, config=config, min_turns=min_turns)
     if unread:
         raise typer.Exit(UNREADABLE)
 
@@ -76,13 +78,13 @@ def _report(
     runs: Runs,
     said: Outcomes,
     settings: Settings,
+    limits: Limits,
     *,
     as_json: bool,
     out: Path | None,
     config: Path | None,
     min_turns: int,
 ) -> None:
-    limits = Limits(settings)
     if not runs.agents:
         typer.echo("turnwatch: no turn of an agent was found", err=True)
         raise typer.Exit(UNREADABLE)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from turnwatch.core.account import Account
 from turnwatch.core.engine import Engine
 from turnwatch.core.forking import shared_lock
-from turnwatch.core.keys import KeyTable
+from turnwatch.core.keys import KeyTable, key_of
 
 
 class ConversationState:
@@ -46,6 +46,10 @@ class ConversationState:
         self.tokens = 0
         self.turns = 0
         self.last_active = 0.0
+
+    def identical_calls(self, tool: str, input_hash: str) -> int:
+        """How often this (tool, input hash) was called over all turns, as far as remembered."""
+        return self.keys.count(key_of(tool, input_hash))
 
 
 class Conversations:

@@ -33,11 +33,21 @@ class Limits:
             return math.ceil(standard * _warning(own["iterations"], iterations) / iterations)
         return standard
 
-    def of_tool(self, key: str, tool: str) -> float:
-        """The warning threshold of this key for this tool, or the only one."""
-        standard = _warning(self._config["thresholds"][key])
-        return _warning(self._config["tools"].get(tool, {}).get(key, standard), standard)
+    def of_tool(self, key: str, tool: str, severity: str = "warning") -> float:
+        """The threshold of this key and severity for this tool, or the only one."""
+        standard = self._config["thresholds"][key]
+        return _of(self._config["tools"].get(tool, {}).get(key, standard), standard, severity)
 
 
 def _warning(threshold: Any, standard: float = 0.0) -> float:
     return float(threshold.get("warning", standard) if isinstance(threshold, Mapping) else threshold)
+
+
+def _of(threshold: Any, standard: Any, severity: str) -> float:
+    """A threshold as promql.libsonnet reads it: what it does not give moves with what it gives."""
+    if isinstance(threshold, Mapping) and severity in threshold:
+        return float(threshold[severity])
+    if severity == "warning" or not isinstance(standard, Mapping):
+        return _warning(threshold, _warning(standard))
+    share = float(standard[severity]) / _warning(standard)
+    return _warning(threshold, _warning(standard)) * share

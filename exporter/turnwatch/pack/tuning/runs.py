@@ -179,7 +179,7 @@ class Runs:
         _raise(maxima.identical, label, turn.identical_calls(call.tool, call.input_hash))
         _raise(maxima.stale, label, seen.stale_calls)
         if turn.conversation is not None:
-            over_turns = turn.conversation.keys.count((call.tool, call.input_hash))
+            over_turns = turn.conversation.identical_calls(call.tool, call.input_hash)
             maxima.conversation = max(maxima.conversation, over_turns)
 
     def add(self, turn: TurnState, outcome: Outcome) -> None:

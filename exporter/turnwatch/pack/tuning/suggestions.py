@@ -199,7 +199,8 @@ class _Suggester:
         why = f"{tool.errors} of its {tool.calls} calls failed ({share:.0%}): is it broken, or is that its way?"
         yield Suggestion((*path, "warning"), warning, limit, why)
         critical = round((1 + warning) / 2, 2)
-        yield Suggestion((*path, "critical"), critical, None, "Between the warning one and all of them.")
+        present = self.limits.of_tool("toolErrorShare", name, "critical")
+        yield Suggestion((*path, "critical"), critical, present, "Half way from the warning one to all of them.")
 
 
 _T = TypeVar("_T", AgentRuns, ToolRuns)

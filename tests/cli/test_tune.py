@@ -1,0 +1,246 @@
+"""`turnwatch tune` over recorded runs, through the command line."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from turnwatch.cli.tune import tune_app
+from turnwatch.pack.config_file import config_of
+from turnwatch.pack.render import rule_file
+from turnwatch.settings_file import load_settings
+
+
+def run(*arguments):
+    return CliRunner().invoke(tune_app, [str(argument) for argument in arguments])
+
+
+def as_json(*arguments):
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, result.output
+    return json.loads(result.stdout)
+
+
+def repeated(times, *, changes):
+    """The same call so many times, whose result is the same each time or another."""
+    return [
+        {"tool": "bash", "args": {"command": "pytest"}, "result": f"run {number if changes else 0} of the tests"}
+        for number in range(times)
+    ]
+
+
+def different(times):
+    return [{"tool": "read", "args": {"path": f"{number}.py"}, "result": f"text {number}"} for number in range(times)]
+
+
+def trajectory(name, calls, *, agent="coder", outcome="success", **fields):
+    priced = [
+        {**call, "tokens_in": 900, "tokens_out": 100, "cost_usd": 0.01, "ts": 1.7e9 + 5 * at}
+        for at, call in enumerate(calls)
+    ]
+    return {
+        "trajectory_id": name,
+        "agent": agent,
+        "model": "m",
+        "exit": "done",
+        "outcome": outcome,
+        "calls": priced,
+        **fields,
+    }
+
+
+def write(path, records):
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """A coder that runs its tests again and again and succeeds, and now and then is stuck; a support agent."""
+    edits = [{"tool": "edit", "args": {"n": step}, "result": "ok"} for step in range(4)]
+    tested = [each for pair in zip(edits, repeated(4, changes=True), strict=True) for each in pair]
+    coder = [trajectory(f"works-{n}", different(10 + n % 20) + tested) for n in range(100)]
+    stuck = [trajectory(f"stuck-{n}", repeated(12, changes=False), outcome="failure") for n in range(10)]
+    support = [trajectory(f"asks-{n}", different(3), agent="support", outcome=None) for n in range(5)]
+    return write(tmp_path / "runs.jsonl", [*coder, *stuck, *support])
+
+
+def rule(report, quantity, threshold):
+    (row,) = [
+        row for row in report["rules"]
+        if row["quantity"] == quantity and row["threshold"] == threshold and not row.get("is_present_setting")
+    ]  # fmt: skip
+    return row
+
+
+def test_a_rule_on_identical_calls_flags_those_that_succeed_too_and_the_engine_does_not(runs):
+    report = as_json(runs)
+    assert report["turns"] == 115
+    identical = rule(report, "identical_calls", 2)
+    assert (identical["flagged"], identical["succeeded"], identical["failed"]) == (110, 100, 10)
+    assert identical["precision"] == pytest.approx(10 / 110)
+    stale = rule(report, "stale_calls", 2)
+    assert (stale["succeeded"], stale["failed"], stale["precision"]) == (0, 10, 1)
+    (stuck,) = [row for row in report["rules"] if row.get("verdict") == "stuck"]
+    assert (stuck["flagged"], stuck["succeeded"], stuck["failed"]) == (10, 0, 10)
+
+
+def test_present_settings_are_tried_with_their_overrides(runs, tmp_path):
+    config = tmp_path / "turnwatch.yaml"
+
+    def flagged(text):
+        config.write_text(text, encoding="utf-8")
+        report = as_json(runs, "--config", config)
+        return {row["quantity"]: row["flagged"] for row in report["rules"] if row.get("is_present_setting")}
+
+    standard = flagged("{}")
+    assert (standard["iterations"], standard["identical_calls"], standard["tokens"]) == (110, 110, 0)
+    own = flagged(
+        "agents: {coder: {iteration_threshold: 30}}\n"
+        "tools: {overrides: {bash: {max_identical_calls: 4}}}\n"
+        "alerts: {agents: {coder: {turnTokens: 20000}}}\n"
+    )
+    assert (own["iterations"], own["identical_calls"], own["tokens"]) == (35, 10, 85)
+    assert flagged("tools: {overrides: {bash: {polling: true}}}")["identical_calls"] == 0
+
+
+def test_suggestions_come_from_healthy_turns_with_a_margin(runs):
+    report = as_json(runs)
+    suggested = report["suggested"]["agents"]["coder"]
+    # Healthy turns have 18 to 37 model calls.
+    assert suggested["iteration_threshold"] == 56
+    # Twice that, in two digits.
+    assert suggested["budgets"]["max_steps"] == 120
+    assert suggested["budgets"]["max_tool_calls"] == 120
+    assert report["suggested"]["alerts"]["agents"]["coder"]["turnTokens"] == 56_000
+    assert report["suggested"]["tools"]["overrides"] == {"bash": {"max_identical_calls": 4}}
+
+
+def test_an_agent_with_few_runs_gets_no_limits_and_is_named(runs):
+    report = as_json(runs)
+    assert report["too_few_turns"] == {"support": 5}
+    assert "support" not in report["suggested"]["agents"]
+    assert as_json(runs, "--min-turns", "5")["too_few_turns"] == {}
+    assert "support: 5 healthy turns are too few" in run(runs).stdout
+
+
+def test_the_suggested_file_is_one_that_exporter_and_pack_read(runs, tmp_path):
+    present = tmp_path / "turnwatch.yaml"
+    present.write_text(
+        "on_loop: nudge\n"
+        "agents:\n  coder: {max_identical_calls: 3}\n"
+        "alerts:\n  agents: {coder: {turnTokens: {warning: 9000, critical: 10000}}}\n",
+        encoding="utf-8",
+    )
+    out = tmp_path / "suggested.yaml"
+    result = run(runs, "--config", present, "-o", out)
+    assert result.exit_code == 0, result.output
+    settings = load_settings(env={}, path=out)
+    assert settings.on_loop == "nudge"
+    assert settings.agents["coder"].max_identical_calls == 3
+    assert settings.agents["coder"].iteration_threshold == 56
+    assert settings.agents["coder"].budgets.max_steps == 120
+    rules = rule_file(config_of(out))
+    assert 'agent_turn_iterations_max{agent=~"coder"}) > 56' in rules
+    assert 'agent_turn_tokens_max{agent=~"coder"}) > 56000' in rules
+    text = out.read_text(encoding="utf-8")
+    assert "median" in text
+    assert "would have flagged 110 (100%)" in " ".join(text.split()).replace("# ", "")
+
+
+def test_settings_that_follow_the_suggestions_are_not_changed_again(runs, tmp_path):
+    out = tmp_path / "suggested.yaml"
+    assert as_json(runs, "-o", out)["changes"]
+    assert as_json(runs, "--config", out)["changes"] == []
+    assert "Nothing to change." in run(runs, "--config", out).stdout
+
+
+def test_names_that_yaml_would_take_for_something_else_are_quoted(tmp_path):
+    names = ["yes", "a: b", "'", "# no", "404", "ünï", "line\nbreak", "- x", "mini-swe-agent 1.15"]
+    runs = write(
+        tmp_path / "runs.jsonl",
+        [trajectory(f"{name}-{n}", different(12), agent=name) for name in names for n in range(3)],
+    )
+    out = tmp_path / "suggested.yaml"
+    result = run(runs, "--min-turns", "3", "-o", out)
+    assert result.exit_code == 0, result.output
+    agents = load_settings(env={}, path=out).agents
+    assert len(agents) == len(names)
+    assert set(names) - agents.keys() <= {"line\nbreak"}
+    assert all(agent.iteration_threshold == 18 for agent in agents.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("labels.jsonl", '{"trajectory_id": "works-0", "stuck": "yes"}\n{"id": "works-1", "stuck": "no"}\n'),
+        ("labels.csv", "turn_id,outcome\nworks-0,failed\nworks-1,resolved\nworks-2,\n"),
+    ],
+)
+def test_outcomes_come_from_a_file(runs, tmp_path, name, text):
+    labels = tmp_path / name
+    labels.write_text(text, encoding="utf-8")
+    report = as_json(runs, "--outcomes", labels)
+    assert report["outcomes_known_from"] == {"given": 2}
+    row = rule(report, "identical_calls", 2)
+    assert (row["succeeded"], row["failed"]) == (1, 1)
+
+
+def test_where_files_say_nothing_the_way_a_turn_ended_is_its_outcome(tmp_path):
+    runs = write(
+        tmp_path / "runs.jsonl",
+        [
+            trajectory("a", different(3), outcome=None),
+            trajectory("b", different(3), outcome=None, exit="max_turns"),
+            trajectory("c", different(3), outcome="success", exit="max_turns"),
+        ],
+    )
+    report = as_json(runs)
+    assert report["outcomes_known_from"] == {"ending": 2, "recorded": 1}
+    (stuck,) = [row for row in report["rules"] if row.get("verdict") == "stuck"]
+    assert (stuck["all_succeeded"], stuck["all_failed"]) == (2, 1)
+    (stuck,) = [row for row in as_json(runs, "--outcomes", "stop_reason")["rules"] if row.get("verdict") == "stuck"]
+    assert (stuck["all_succeeded"], stuck["all_failed"]) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("nonsense\n", ":1: not JSON"),
+        ('{"outcome": "success"}\n', ":1: no id"),
+        ("[1]\n", ":1: not an object"),
+    ],
+)
+def test_a_bad_file_of_outcomes_is_refused_with_its_line(runs, tmp_path, text, fault):
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text(text, encoding="utf-8")
+    result = run(runs, "--outcomes", labels)
+    assert fault in str(result.exception)
+
+
+def test_calls_over_the_turns_of_a_conversation_are_counted(tmp_path):
+    calls = [{**each, "turn": number} for number in range(8) for each in repeated(1, changes=True)]
+    runs = write(tmp_path / "runs.jsonl", [trajectory("talk", calls)])
+    report = as_json(runs)
+    row = rule(report, "conversation_identical_calls", 5)
+    assert (row["of"], row["flagged"], row["all"]) == ("conversations", 1, 1)
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_used(runs, tmp_path):
+    result = run(runs, tmp_path / "gone.jsonl")
+    assert result.exit_code == 2
+    assert "gone.jsonl: No such file or directory" in result.stderr
+    assert "115 turns of 2 agents" in result.stdout
+
+
+def test_no_turns_at_all_is_an_error(tmp_path):
+    result = run(write(tmp_path / "empty.jsonl", []))
+    assert result.exit_code == 2
+    assert "no turn of an agent was found" in result.stderr
+
+
+def test_everything_fits_eighty_columns_and_has_no_colour_when_it_is_no_terminal(runs):
+    shown = run(runs).stdout
+    assert "\x1b" not in shown
+    assert max(len(line) for line in shown.splitlines() if not line.lstrip().startswith(("#", "-"))) <= 80
+    assert "coder: 110 turns, 100 succeeded, 10 failed, 10 stuck" in shown
