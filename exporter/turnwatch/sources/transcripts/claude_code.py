@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
-from turnwatch.sources.trajectories import BrokenLine, RecordedTurn
+from turnwatch.sources.json_values import BrokenLine
+from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.anthropic_messages import add_results, add_said, has_results, usage_of
 from turnwatch.sources.transcripts.recording import Recording, plain_text, seconds
 from turnwatch.sources.transcripts.records import read_records
