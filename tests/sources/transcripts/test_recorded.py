@@ -64,3 +64,26 @@ def test_rollouts_of_codex():
     ]
     assert turns[-1].conversation_id == turns[0].conversation_id
     assert {model for turn in turns for model in turn.unpriced_models} == set()
+
+
+def test_trajectories_of_mini_swe_agent_whether_its_actions_are_tool_calls_or_text():
+    text, tool = scanned("mini-swe-agent")
+    expected = ("mini-swe-agent", 8, 7, 4, (8000, 800, 0), "final_answer", ("error_stall", "stuck", 3))
+    assert [counts(text), counts(tool)] == [expected, expected]
+    # What mini-swe-agent said each of the runs had cost, the reply in a wrong format included.
+    assert [turn.spend_usd for turn in (text, tool)] == [pytest.approx(0.028)] * 2
+
+
+def test_runs_of_langsmith():
+    assert [(turn.conversation_id, *counts(turn)) for turn in scanned("langsmith")] == [
+        ("t-1", "support-bot", 7, 6, 5, (7000, 700, 0), "final_answer", ("stale_repeat", "stuck", 4)),
+        ("t-1", "support-bot", 2, 2, 0, (2000, 200, 0), "final_answer", None),
+        ("t-1", "support-bot", 1, 1, 0, (1000, 100, 0), "error", None),
+    ]
+
+
+def test_what_the_clients_of_openai_and_anthropic_sent_and_received():
+    turns = scanned("clients")
+    expected = ("", 6, 5, 4, (6000, 600, 0), "final_answer", ("stale_repeat", "stuck", 4))
+    assert [counts(turn) for turn in turns] == [expected] * 4
+    assert [turn.spend_usd for turn in turns] == pytest.approx([0.009, 0.009, 0.00126, 0.00126])

@@ -9,7 +9,15 @@ from typing import IO, Any, Final
 
 from turnwatch.sources.json_values import BrokenLine
 from turnwatch.sources.trajectories import RecordedTurn
-from turnwatch.sources.transcripts import claude_code, codex, langfuse, langsmith, message_logs, swe_agent
+from turnwatch.sources.transcripts import (
+    claude_code,
+    codex,
+    langfuse,
+    langsmith,
+    message_logs,
+    mini_swe_agent,
+    swe_agent,
+)
 from turnwatch.sources.transcripts.records import read_records
 
 # Transcripts begin with records that say nothing: a title, a snapshot, a line that was cut.
@@ -36,6 +44,7 @@ FORMATS: Final = (
     TranscriptFormat("claude-code", claude_code.claims, claude_code.read),
     TranscriptFormat("codex", codex.claims, codex.read),
     TranscriptFormat("swe-agent", swe_agent.claims, swe_agent.read),
+    TranscriptFormat("mini-swe-agent", mini_swe_agent.claims, mini_swe_agent.read),
     TranscriptFormat("langsmith", langsmith.claims, langsmith.read),
     TranscriptFormat("langfuse", langfuse.claims, langfuse.read),
     TranscriptFormat("messages", message_logs.claims, message_logs.read),
