@@ -16,6 +16,7 @@ it holds more than a step can hold, or has waited for longer than steps take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, KeysView
+from math import inf
 from typing import Final
 
 from turnwatch.core.events import MISSING
@@ -42,6 +43,8 @@ from turnwatch.sources.spans.turns import Turns
 # Spans and log events are sent in batches of their own, each some seconds after it was begun.
 _LOGS_SECONDS: Final = 10.0
 _WAITING_BYTES: Final = 16_777_216
+# Nothing that waits for time waits so exactly that it must be looked for more often.
+_TICK_SECONDS: Final = 0.05
 
 
 class Assembler:
@@ -82,6 +85,7 @@ class Assembler:
         self._without_arguments: dict[str, tuple[SpanData, float]] = {}
         self._waiting_bytes = 0
         self._is_flushing = False
+        self._ticked = float("-inf")
         self._announced: dict[int, None] = {}  # spans seen while they were open (see in_process)
 
     @property
@@ -108,7 +112,7 @@ class Assembler:
             now: Seconds of the caller's clock; never goes back.
         """
         passing = 0
-        for span in spans:
+        for span in _as_they_ended(spans):
             try:
                 if type(span) is SpanData:
                     self._take(span, now)
@@ -122,7 +126,9 @@ class Assembler:
                 self._watch.internal_error("reading a span")
         if passing:
             self._count("unrelated", passing)
-        self.tick(now)
+        self._turns.open_ripe(now)
+        if now - self._ticked >= _TICK_SECONDS:
+            self.tick(now)
 
     def _take(self, span: SpanData, now: float) -> None:
         shape = span.shape
@@ -312,6 +318,7 @@ class Assembler:
 
     def tick(self, now: float) -> None:
         """Let time pass: count what waited long enough, end what is due."""
+        self._ticked = now
         if self._without_arguments:
             self._take_without_arguments(now - _LOGS_SECONDS, now)
         self._turns.tick(now)
@@ -347,3 +354,19 @@ class Assembler:
         with self._watch.lock:
             for outcome, number in counts.items():
                 self._watch.meter.counter("turnwatch_spans_total", outcome).inc(number)
+
+
+def _as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanData | PassingSpans]:
+    """A batch in the order in which its spans ended.
+
+    OTLP groups the spans of a request by instrumentation. Where several tell of one turn, a tool call would
+    come before the reply that asked for it, and a span before the ones inside it.
+    """
+    batch = list(spans)
+    if len({span.scope for span in batch if type(span) is SpanData}) > 1:
+        batch.sort(key=_end_of)
+    return batch
+
+
+def _end_of(span: SpanData | PassingSpans) -> float:
+    return span.end_ns if type(span) is SpanData else inf  # only what hangs under those matters, and comes before

@@ -214,6 +214,14 @@ def is_unrelated_scope(scope: str) -> bool:
     return scope in _UNRELATED or scope.startswith(_UNRELATED_STARTS)
 
 
+@functools.lru_cache(maxsize=4096)
+def standing_of(scope: str) -> Literal["known", "unrelated"] | None:
+    """Whether all that a scope writes is in a dialect, or nothing of it of interest; None where spans must tell."""
+    if is_unrelated_scope(scope):
+        return "unrelated"
+    return None if dialect_of_scope(scope) is None else "known"
+
+
 def dialect_of(span: SpanData) -> Dialect:
     """The dialect a span is written in; one of the conventions' own when nobody declared its scope."""
     return span.shape.dialect

@@ -8,14 +8,14 @@ from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.dialect import Dialect, dialect_of
 from turnwatch.sources.spans.facts import agent_name
-from turnwatch.sources.spans.hints import give_hints
+from turnwatch.sources.spans.hints import give_hints, spoken_name
 from turnwatch.sources.spans.placing import CallPlace
 from turnwatch.sources.spans.roles import is_of_interest, role_of, says_its_role
 from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Counted:
     """Where a span's call counted.
 
@@ -82,8 +82,9 @@ class InProcessAssembler(Assembler):
         name = agent_name(span, dialect)
         if not name and dialect.agent_in_span_name and self._places.has_come(span.parent_id):
             name = span.name  # the outermost is called after the workflow, and has nothing above it
-        if not name:
-            return False  # many say their name only at their end
+        if not name:  # many say it only at their end
+            self._call_after(span)
+            return False
         above = self._above.known(span)
         if dialect.agent_per_step or (above is not None and above.is_agent and above.agent == name):
             if not span.parent_id and span.span_id not in self._above.adopted:
@@ -98,6 +99,12 @@ class InProcessAssembler(Assembler):
         self._places.came(span.span_id, scope)
         self._announced[span.span_id] = None
         return True
+
+    def _call_after(self, span: SpanData) -> None:
+        """Calls that wait for an agent without a name are called after its span, should they wait no longer."""
+        waiting = self._places.of(span.span_id)
+        if isinstance(waiting, Scope) and waiting.turn is None:
+            waiting.service = spoken_name(span.name)
 
     def _alias(self, span: SpanData, now: float) -> None:
         below = self._places.take(span.span_id)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,11 +17,11 @@ from turnwatch.core.verdict import Verdict
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError
 from turnwatch.sources.hand import current_turn
-from turnwatch.sources.spans.dialect import is_unrelated_scope
+from turnwatch.sources.spans.dialect import standing_of
 from turnwatch.sources.spans.facts import is_counted
 from turnwatch.sources.spans.in_process import Counted, InProcessAssembler
 from turnwatch.sources.spans.readable import attributes_of, span_of
-from turnwatch.sources.spans.roles import is_of_interest
+from turnwatch.sources.spans.roles import MARKERS, NAMES
 from turnwatch.sources.spans.shapes import COUNTED_MODEL, COUNTED_TOOL
 from turnwatch.sources.spans.span import SpanData
 
@@ -46,13 +45,14 @@ _processors: weakref.WeakSet[TurnSpanProcessor] = weakref.WeakSet()
 class _Live:
     """A span that is open: the span itself, for annotating, and what was so when it started."""
 
-    __slots__ = ("call", "parent_id", "span", "turn")
+    __slots__ = ("call", "iterations", "parent_id", "span", "turn")
 
     def __init__(self, span: Span, parent_id: int, turn: TurnState | None, call: ModelCall | ToolCall | None) -> None:
         self.span = span
         self.parent_id = parent_id
         self.turn = turn
         self.call = call
+        self.iterations = 0  # as its span says
 
 
 class TurnSpanProcessor(SpanProcessor):
@@ -88,7 +88,7 @@ class TurnSpanProcessor(SpanProcessor):
         self._watch = self._given_watch or default_watch()
         self._assembler = self._new_assembler()
         self._awaited = self._assembler.awaited
-        self._live: OrderedDict[int, _Live] = OrderedDict()
+        self._live: dict[int, _Live] = {}
         self._timer: threading.Thread | None = None
         self._stopped = threading.Event()
         self._annotated: weakref.WeakKeyDictionary[TurnState, Verdict] = weakref.WeakKeyDictionary()
@@ -117,7 +117,7 @@ class TurnSpanProcessor(SpanProcessor):
             live = self._live
             live[context.span_id] = _Live(span, parent_id, turn, current_call())
             if len(live) > _MAX_LIVE_SPANS:
-                live.popitem(last=False)
+                del live[next(iter(live))]
             if turn is not None and not turn.ended:
                 above = live.get(parent_id)
                 if above is None or above.turn is not turn:
@@ -136,11 +136,13 @@ class TurnSpanProcessor(SpanProcessor):
             live = self._live.pop(span_id, None)
             scope = span.instrumentation_scope
             scope_name = "" if scope is None else scope.name
-            if is_unrelated_scope(scope_name) and span_id not in self._awaited:
+            standing = standing_of(scope_name)
+            if standing == "unrelated" and span_id not in self._awaited:
                 self._pass_over(span_id, live)
                 return
             attributes = attributes_of(span)
-            if not is_of_interest(scope_name, span.name, attributes) and span_id not in self._awaited:
+            is_plain = standing is None and MARKERS.isdisjoint(attributes) and span.name not in NAMES
+            if is_plain and span_id not in self._awaited:
                 self._pass_over(span_id, live)
                 return
             if live is not None and live.call is not None and not is_counted(attributes):
@@ -211,9 +213,11 @@ class TurnSpanProcessor(SpanProcessor):
     def _annotate(self, counted: Counted, live: _Live | None) -> None:
         """Write on the turn's span, or on the topmost one that is open, how the turn goes, and tell its guard."""
         turn = counted.turn
-        span = self._open_span_of(counted, live)
-        if span is not None and turn.iterations:
-            span.set_attribute("agent.iterations", turn.iterations)
+        entry = self._open_span_of(counted, live)
+        span = entry.span if entry is not None else None
+        if entry is not None and entry.iterations != turn.iterations:
+            entry.iterations = turn.iterations
+            entry.span.set_attribute("agent.iterations", turn.iterations)
         verdict = turn.verdict
         if verdict is None or self._annotated.get(turn) is verdict:
             return
@@ -224,17 +228,17 @@ class TurnSpanProcessor(SpanProcessor):
             )
         _tell_guard(turn, verdict)
 
-    def _open_span_of(self, counted: Counted, live: _Live | None) -> Span | None:
+    def _open_span_of(self, counted: Counted, live: _Live | None) -> _Live | None:
         own = self._live.get(counted.span_id)
         if own is not None:
-            return own.span
+            return own
         topmost = None
         parent = live.parent_id if live is not None else 0
         for _ in range(_MAX_ANCESTORS):
             entry = self._live.get(parent) if parent else None
             if entry is None:
                 break
-            topmost, parent = entry.span, entry.parent_id
+            topmost, parent = entry, entry.parent_id
         return topmost
 
     # Time

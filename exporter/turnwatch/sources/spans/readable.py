@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from turnwatch.sources.spans.span import NO_ATTRIBUTES, SpanData, SpanEvent
+from turnwatch.sources.spans.span import NO_ATTRIBUTES, NO_EVENTS, SpanData, SpanEvent
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
+
+
+_ERROR: Final = 2  # opentelemetry.trace.StatusCode, which is not there to import without the SDK
 
 
 def attributes_of(span: ReadableSpan) -> Mapping[str, Any]:
@@ -30,7 +33,7 @@ def span_of(span: ReadableSpan, attributes: Mapping[str, Any], *, end_ns: int | 
     """
     context, parent, scope = span.context, span.parent, span.instrumentation_scope
     assert context is not None
-    status = span.status
+    status, events = span.status, span.events
     return SpanData(
         context.trace_id,
         context.span_id,
@@ -40,9 +43,9 @@ def span_of(span: ReadableSpan, attributes: Mapping[str, Any], *, end_ns: int | 
         scope="" if scope is None else scope.name,
         attributes=attributes,
         resource=span.resource.attributes,
-        events=[SpanEvent(event.name, event.attributes or NO_ATTRIBUTES) for event in span.events],
+        events=[SpanEvent(event.name, event.attributes or NO_ATTRIBUTES) for event in events] if events else NO_EVENTS,
         start_ns=span.start_time or 0,
         end_ns=(span.end_time or 0) if end_ns is None else end_ns,
-        failed=not status.is_ok and not status.is_unset,
+        failed=status.status_code.value == _ERROR,
         status_text=status.description or "",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect, Role, dialect_of_scope, is_unrelated_scope
+from turnwatch.sources.spans.dialect import CONVENTIONS, Dialect, Role, standing_of
 from turnwatch.sources.spans.span import SpanData
 
 # A span of no known scope is of interest when it has one of these attributes or names.
@@ -15,9 +15,10 @@ NAMES: Final = CONVENTIONS.names
 
 def is_of_interest(scope: str, name: str, attributes: Mapping[str, Any]) -> bool:
     """Whether a span can play a part at all. Cheap: most spans that pass through are somebody else's."""
-    if is_unrelated_scope(scope):
-        return False
-    return dialect_of_scope(scope) is not None or name in NAMES or not MARKERS.isdisjoint(attributes)
+    standing = standing_of(scope)
+    if standing is None:
+        return name in NAMES or not MARKERS.isdisjoint(attributes)
+    return standing == "known"
 
 
 def role_of(span: SpanData, dialect: Dialect) -> Role:

@@ -261,8 +261,8 @@ class Turns:
 
     # Time
 
-    def tick(self, now: float) -> None:
-        """Let time pass: count what waited long enough, end what is due."""
+    def open_ripe(self, now: float) -> None:
+        """Open the turns of scopes that hold more than a step can: the batch that may explain them has been read."""
         while self._ripe:
             scope = self._ripe.popitem()[0].found()
             if scope.turn is None and scope.pending:
@@ -270,6 +270,10 @@ class Turns:
                     self.settle(scope, now)
                 else:
                     self.open(scope, now=now)
+
+    def tick(self, now: float) -> None:
+        """Let time pass: count what waited long enough, end what is due."""
+        self.open_ripe(now)
         for scope in _while_older(self._held, lambda scope: scope.held_since, now - _HELD_MODEL_SECONDS):
             self._recorder.count_held(scope)
             self._held.pop(scope, None)
