@@ -24,13 +24,14 @@ from turnwatch.sources.spans.files import (
     read_file,
     span_files,
 )
+from turnwatch.sources.spans.otlp_json import Passing, bare_span
 from turnwatch.sources.spans.span import SpanData
 
 # Files are in no particular order; within this many spans, and this many bytes of them, they are put in the order in
 # which they ended.
 _SORTED_SPANS: Final = 20_000
 _SORTED_BYTES: Final = 16_777_216
-_BARE_SPAN_BYTES: Final = 400
+_PASSING_SPAN_BYTES: Final = 400
 _BATCH_SPANS: Final = 1_000
 # In a file nothing is late by a clock, only by its place: the clock runs with the spans of agents that were read. It
 # runs faster while very many turns are open, so that spans whose agent's span never comes take a bounded memory.
@@ -39,6 +40,7 @@ _OPEN_AT_LEISURE: Final = 2_000
 _GRACE_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 50.0
 _REMEMBERED_TRACES: Final = 50_000
+_REMEMBERED_PARENTS: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +115,9 @@ class _Reading:
                     self._assembler.feed_logs(read.logs, self._clock)
                 if read.spans:
                     self._remember(read, path)
-                    self._waiting.add(read)
-                    if self._waiting.is_full:
-                        yield from self._feed(self._waiting.take_half())
+                self._waiting.add(read)
+                if self._waiting.is_full:
+                    yield from self._feed(self._waiting.take_half())
         except BROKEN as error:
             self._on_problem(Problem(path, 0, str(error) or type(error).__name__))
 
@@ -130,15 +132,14 @@ class _Reading:
         for start in range(0, len(spans), _BATCH_SPANS):
             batch = spans[start : start + _BATCH_SPANS]
             crowd = max(self._assembler.open_turns, len(self._assembler.awaited) // 4)
-            of_agents = sum(1 for span in batch if span.scope or span.attributes)
-            self._clock += of_agents / _SPANS_A_SECOND * max(1.0, crowd / _OPEN_AT_LEISURE)
+            self._clock += len(batch) / _SPANS_A_SECOND * max(1.0, crowd / _OPEN_AT_LEISURE)
             self._assembler.feed(batch, self._clock)
             yield from self._over()
 
     def _remember(self, read: Read, path: Path) -> None:
         began, place = self._began, (path, read.line)
         for span in read.spans:
-            if span.trace_id not in began and (span.attributes or span.scope):
+            if span.trace_id not in began:
                 began[span.trace_id] = place
         while len(began) > _REMEMBERED_TRACES:
             began.popitem(last=False)
@@ -150,28 +151,36 @@ class _Reading:
             yield FileTurn(path, turn, line or None)
 
 
-_Entry = tuple[int, int, int, int, SpanData]
+_Entry = tuple[int, int, int, int, SpanData | Passing]
 
 
 class _Waiting:
-    """Spans on their way to being put in order: by their end, children before parents."""
+    """Spans on their way to being put in order: by their end, children before parents.
+
+    Of those that play no part it lets through what others hang under.
+    """
 
     def __init__(self) -> None:
         self._entries: list[_Entry] = []
         self._number = 0
         self._bytes = 0
+        self._parents: dict[int, None] = {}
 
     def add(self, read: Read) -> None:
         """Add the spans of a line, or of a body."""
-        number = self._number
-        of_agents = sum(1 for span in read.spans if span.attributes)
-        size = read.size // (of_agents or 1)
+        number, entries, parents = self._number, self._entries, self._parents
+        size = read.size // (len(read.spans) or 1)
         for span in read.spans:
             number += 1
-            weight = size if span.attributes else _BARE_SPAN_BYTES
-            self._bytes += weight
-            self._entries.append((span.end_ns, -span.start_ns, number, weight, span))
+            entries.append((span.end_ns, -span.start_ns, number, size, span))
+            parents[span.parent_id] = None
+        for passing in read.passing:
+            number += 1
+            entries.append((passing[0], -passing[1], number, _PASSING_SPAN_BYTES, passing))
         self._number = number
+        self._bytes += (read.size if read.spans else 0) + _PASSING_SPAN_BYTES * len(read.passing)
+        while len(parents) > _REMEMBERED_PARENTS:
+            del parents[next(iter(parents))]
 
     @property
     def is_full(self) -> bool:
@@ -179,16 +188,33 @@ class _Waiting:
         return len(self._entries) >= 2 * _SORTED_SPANS or self._bytes >= _SORTED_BYTES
 
     def take_half(self) -> list[SpanData]:
-        """The half of the spans that ended first."""
+        """Of the half of the spans that ended first those that count."""
         return self._take((len(self._entries) + 1) // 2)
 
     def take_all(self) -> list[SpanData]:
-        """All spans."""
+        """All spans that count."""
         return self._take(len(self._entries))
 
     def _take(self, number: int) -> list[SpanData]:
         self._entries.sort()
         taken = self._entries[:number]
         del self._entries[:number]
-        self._bytes -= sum(map(itemgetter(3), taken))
-        return [entry[4] for entry in taken]
+        self._bytes = sum(map(itemgetter(3), self._entries))
+        spans: list[SpanData] = []
+        parents = self._parents
+        for *_, span in taken:
+            if type(span) is SpanData:
+                spans.append(span)
+            else:
+                bare = _bare(span) if span[2] in parents else None
+                if bare is not None:
+                    parents[bare.parent_id] = None
+                    spans.append(bare)
+        return spans
+
+
+def _bare(passing: Passing) -> SpanData | None:
+    try:
+        return bare_span(passing)
+    except ValueError:  # its ids are none, so nothing hangs under it
+        return None

@@ -14,7 +14,7 @@ from turnwatch.sources.compressed import open_file
 from turnwatch.sources.json_values import MAX_VALUE_BYTES, BrokenLine, read_values
 from turnwatch.sources.spans import otlp, sdk_json
 from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
-from turnwatch.sources.spans.otlp_json import WRONG_SHAPE, is_otlp_json, spans_of_json
+from turnwatch.sources.spans.otlp_json import WRONG_SHAPE, Passing, bare_span, is_otlp_json, spans_to_order
 from turnwatch.sources.spans.span import SpanData
 
 Format = Literal["sdk-json", "otlp-json", "otlp-protobuf", "otlp-logs"]
@@ -52,13 +52,15 @@ class Read:
     Attributes:
         line: Line number from 1, or 0 where the format has no lines.
         size: Bytes that it takes in the file.
-        spans: Its spans.
+        spans: Its spans that can play a part.
+        passing: Its other spans.
         logs: Its log records, as far as they tell something of calls.
     """
 
     line: int
     size: int
     spans: list[SpanData]
+    passing: list[Passing]
     logs: list[LogData]
 
 
@@ -141,7 +143,9 @@ def format_of_body(open_: Callable[[], IO[bytes]]) -> Format | None:
 
 
 def read_spans_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[SpanData]:
-    """The spans of one file, as they stand in it. What cannot be read is reported, and the rest is read.
+    """The spans of one file, of a line those first that can play a part.
+
+    What cannot be read is reported, and the rest is read.
 
     Args:
         path: SDK span JSON, one a line or one after the other; OTLP JSON, one document or one a line; or an
@@ -153,6 +157,7 @@ def read_spans_file(path: Path, on_problem: OnProblem = ignore) -> Iterator[Span
     """
     for read in read_file(path, format_of(path), on_problem):
         yield from read.spans
+        yield from map(bare_span, read.passing)
 
 
 def read_file(
@@ -190,6 +195,7 @@ def _is_body(file: IO[bytes], format: Format | None) -> bool:
 
 def _read_value(value: Any, path: Path, line: int, size: int, on_problem: OnProblem) -> Read:
     spans: list[SpanData] = []
+    passing: list[Passing] = []
     logs: list[LogData] = []
 
     def on_broken(error: Exception) -> None:
@@ -198,18 +204,23 @@ def _read_value(value: Any, path: Path, line: int, size: int, on_problem: OnProb
     for member in value if isinstance(value, list) else (value,):
         try:
             if is_otlp_json(member):
-                spans.extend(spans_of_json(member, on_broken))
+                for span in spans_to_order(member, on_broken):
+                    if type(span) is SpanData:
+                        span.line = line
+                        spans.append(span)
+                    else:
+                        passing.append(span)
             elif sdk_json.is_sdk_json(member):
-                spans.append(sdk_json.span_of(member))
+                span = sdk_json.span_of(member)
+                span.line = line
+                spans.append(span)
             elif is_logs_json(member):
                 logs.extend(logs_of_json(member))
             elif not (isinstance(member, dict) and "resourceMetrics" in member):
                 on_problem(Problem(path, line, "neither an SDK span nor an OTLP traces request"))
         except WRONG_SHAPE as error:
             on_broken(error)
-    for span in spans:
-        span.line = line
-    return Read(line, size, spans, logs)
+    return Read(line, size, spans, passing, logs)
 
 
 def _read_body(file: IO[bytes], path: Path, format: Format | None, on_problem: OnProblem) -> Iterator[Read]:
@@ -217,10 +228,10 @@ def _read_body(file: IO[bytes], path: Path, format: Format | None, on_problem: O
     if len(raw) > MAX_VALUE_BYTES:
         on_problem(Problem(path, 0, f"longer than {MAX_VALUE_BYTES >> 20} MB, which no OTLP body is"))
     elif format == "otlp-logs":
-        yield Read(0, len(raw), [], list(logs_of_request(_logs_request(raw))))
+        yield Read(0, len(raw), [], [], list(logs_of_request(_logs_request(raw))))
     else:
         try:
-            yield Read(0, len(raw), _spans_of_body(raw), [])
+            yield Read(0, len(raw), _spans_of_body(raw), [], [])
         except (ValueError, MissingExtraError) as error:
             on_problem(Problem(path, 0, str(error)))
 

@@ -23,6 +23,7 @@ _MAX_DEPTH: Final = 32
 _ERRORS: Final = frozenset({2, "2", "STATUS_CODE_ERROR", "Error"})
 _TRACE_ID_BYTES: Final = 16
 _SPAN_ID_BYTES: Final = 8
+_SPAN_ID_DIGITS: Final = 2 * _SPAN_ID_BYTES
 _KIND_NAMES: Final = {
     "SPAN_KIND_INTERNAL": 1,
     "SPAN_KIND_SERVER": 2,
@@ -37,8 +38,43 @@ def is_otlp_json(value: object) -> bool:
     return isinstance(value, dict) and isinstance(value.get("resourceSpans", value.get("resource_spans")), list)
 
 
-def spans_of_json(value: dict[str, Any], on_broken: Callable[[Exception], None] | None = None) -> Iterator[SpanData]:
+Passing = tuple[int, int, int, str | None, str | None, str, bool]
+"""A span that plays no part but as somebody's parent: its end and start in nanoseconds, its id, those of its parent and
+its trace as they are written, its name, and whether it failed. A plain tuple, for most spans of most files are such."""
+
+
+def bare_span(passing: Passing) -> SpanData:
+    """The span, as far as it matters for spans below it.
+
+    Raises:
+        ValueError: An id is none.
+    """
+    end_ns, start_ns, span_id, parent, trace, name, failed = passing
+    return SpanData(
+        json_id(trace, _TRACE_ID_BYTES),
+        span_id,
+        json_id(parent, _SPAN_ID_BYTES) if parent else 0,
+        name,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        failed=failed,
+    )
+
+
+def spans_of_json(value: dict[str, Any]) -> Iterator[SpanData]:
     """The spans of a traces request; of those that cannot play a part only ids, name and times.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError: The object is no such request.
+    """
+    for span in spans_to_order(value):
+        yield span if isinstance(span, SpanData) else bare_span(span)
+
+
+def spans_to_order(
+    value: dict[str, Any], on_broken: Callable[[Exception], None] | None = None
+) -> Iterator[SpanData | Passing]:
+    """The spans of a traces request; those that cannot play a part are hardly read.
 
     Args:
         value: The request.
@@ -60,7 +96,7 @@ def spans_of_json(value: dict[str, Any], on_broken: Callable[[Exception], None] 
                 for span in scope_spans.get("spans") or ():
                     try:
                         if is_unrelated or not (is_known or _is_marked(span)):
-                            yield _bare(span)
+                            yield _passing(span)
                             continue
                         if resource is None:
                             resource = attributes_of_json((resource_spans.get("resource") or {}).get("attributes"))
@@ -88,42 +124,42 @@ def _is_marked(span: dict[str, Any]) -> bool:
     return span.get("name") in NAMES
 
 
-def _span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> SpanData:
-    status, events = span.get("status") or {}, span.get("events")
-    parent = _get(span, "parentSpanId", "parent_span_id")
-    return SpanData(
-        json_id(_get(span, "traceId", "trace_id"), _TRACE_ID_BYTES),
-        json_id(_get(span, "spanId", "span_id"), _SPAN_ID_BYTES),
-        json_id(parent, _SPAN_ID_BYTES) if parent else 0,
-        str(span.get("name") or ""),
-        kind=_kind(span.get("kind")),
-        scope=scope,
-        attributes=attributes_of_json(span.get("attributes")),
-        resource=resource,
-        events=[
-            SpanEvent(str(event.get("name") or ""), attributes_of_json(event.get("attributes"))) for event in events
-        ]
-        if events
-        else NO_EVENTS,
-        start_ns=int(_get(span, "startTimeUnixNano", "start_time_unix_nano") or 0),
-        end_ns=int(_get(span, "endTimeUnixNano", "end_time_unix_nano") or 0),
-        failed=status.get("code") in _ERRORS,
-        status_text=str(status.get("message") or ""),
+def _passing(span: dict[str, Any]) -> Passing:
+    find = span.get
+    span_id = find("spanId") or find("span_id")
+    status = find("status")
+    return (
+        int(find("endTimeUnixNano") or find("end_time_unix_nano") or 0),
+        int(find("startTimeUnixNano") or find("start_time_unix_nano") or 0),
+        int(span_id, 16)
+        if type(span_id) is str and len(span_id) == _SPAN_ID_DIGITS
+        else json_id(span_id, _SPAN_ID_BYTES),
+        find("parentSpanId") or find("parent_span_id"),
+        find("traceId") or find("trace_id"),
+        str(find("name") or ""),
+        status.get("code") in _ERRORS if status else False,
     )
 
 
-def _bare(span: dict[str, Any]) -> SpanData:
-    """A span that plays no part but as somebody's parent: its attributes are not worth reading."""
-    parent = _get(span, "parentSpanId", "parent_span_id")
-    status = span.get("status") or {}
+def _span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> SpanData:
+    find = span.get
+    status, events, parent = find("status") or {}, find("events"), find("parentSpanId") or find("parent_span_id")
     return SpanData(
-        json_id(_get(span, "traceId", "trace_id"), _TRACE_ID_BYTES),
-        json_id(_get(span, "spanId", "span_id"), _SPAN_ID_BYTES),
+        json_id(find("traceId") or find("trace_id"), _TRACE_ID_BYTES),
+        json_id(find("spanId") or find("span_id"), _SPAN_ID_BYTES),
         json_id(parent, _SPAN_ID_BYTES) if parent else 0,
-        str(span.get("name") or ""),
-        start_ns=int(_get(span, "startTimeUnixNano", "start_time_unix_nano") or 0),
-        end_ns=int(_get(span, "endTimeUnixNano", "end_time_unix_nano") or 0),
-        failed=status.get("code") in _ERRORS,
+        str(find("name") or ""),
+        _kind(find("kind")),
+        scope,
+        attributes_of_json(find("attributes")),
+        resource,
+        [SpanEvent(str(event.get("name") or ""), attributes_of_json(event.get("attributes"))) for event in events]
+        if events
+        else NO_EVENTS,
+        int(find("startTimeUnixNano") or find("start_time_unix_nano") or 0),
+        int(find("endTimeUnixNano") or find("end_time_unix_nano") or 0),
+        status.get("code") in _ERRORS,
+        str(status.get("message") or ""),
     )
 
 
