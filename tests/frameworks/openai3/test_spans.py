@@ -7,18 +7,25 @@ from anthropic import Anthropic, beta_tool
 from langchain.agents import create_agent
 from langchain_core.tools import tool as as_langchain_tool
 from langchain_openai import ChatOpenAI
+from mcp import Client
+from mcp.server.mcpserver import MCPServer
 from openai import AsyncOpenAI
 from openinference.instrumentation.langchain import LangChainInstrumentor
 from openinference.instrumentation.openai_agents import OpenAIAgentsInstrumentor
+from openinference.instrumentation.smolagents import SmolagentsInstrumentor
 from opentelemetry import trace
 from pydantic_ai import Agent as PydanticAgent
 from pydantic_ai.capabilities import Instrumentation
 from pydantic_ai.models.instrumented import InstrumentationSettings
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
+from smolagents import OpenAIModel, ToolCallingAgent
+from smolagents import tool as as_smolagents_tool
+from smolagents.monitoring import LogLevel
 
 import turnwatch as tw
 from frameworks.span_counts import HEALTHY, SCRIPTS, spans_count
+from frameworks.stub_model import TOOL, Reply
 from turnwatch.guards.frameworks.langchain import TurnMiddleware
 from turnwatch.guards.frameworks.langchain_callback import TurnCallback
 from turnwatch.guards.frameworks.openai_agents import TurnHooks
@@ -218,3 +225,79 @@ def _agents(counts):
         for sample in metric.samples
         if sample.name == "agent_model_calls_total"
     }
+
+
+# smolagents
+
+
+@pytest.fixture
+def smolagents(provider):
+    instrumentor = SmolagentsInstrumentor()
+    instrumentor.instrument(tracer_provider=provider)
+    yield
+    instrumentor.uninstrument()
+
+
+def _smolagents(model, tool, **options):
+    @as_smolagents_tool
+    def search_orders(customer_id: str) -> str:
+        """Search orders.
+
+        Args:
+            customer_id: Whose orders.
+        """
+        return tool(customer_id)
+
+    llm = OpenAIModel("gpt-4o-mini", api_base=f"{model.url}/v1", api_key="none")
+    agent = ToolCallingAgent(
+        [search_orders], llm, name="support_bot", max_steps=20, verbosity_level=LogLevel.OFF, **options
+    )
+    agent.run(QUESTION)
+
+
+def _with_final_answer(script):
+    """A smolagents model answers by calling a tool."""
+
+    def answer(number, request):
+        reply = script(number, request)
+        return Reply(calls=[("final_answer", {"answer": reply.text})]) if reply.text else reply
+
+    return answer
+
+
+@SCRIPTS
+def test_smolagents(model, tool, counts, smolagents, ended, script, truth):
+    model.script = _with_final_answer(script)
+    _smolagents(model, tool)
+    ended()
+    assert counts("agent_tool_calls_total", agent="support_bot", tool=TOOL) == truth["tool_calls"]
+    assert counts("agent_tool_calls_total", agent="support_bot", tool="final_answer") == 1
+    assert counts("agent_duplicate_tool_calls_total") == truth.get("duplicates", 0)
+    assert counts("agent_iterations_sum", agent="support_bot") == truth["iterations"]
+    assert counts("agent_tokens_total", agent="support_bot", type="input") == 1000 * truth["iterations"]
+    assert counts("agent_turns_total") == 1
+    assert counts("turnwatch_internal_errors_total") == 0
+
+
+# MCP
+
+
+async def test_mcp(tool, counts, provider, ended, monkeypatch):
+    """The library's own spans say no arguments: its calls count, and are not judged."""
+    monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
+    server = MCPServer("shop")
+
+    @server.tool()
+    def search_orders(customer_id: str) -> str:
+        return tool(customer_id)
+
+    tracer = provider.get_tracer("my.app")
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support-bot"}
+    async with Client(server) as client:
+        with tracer.start_as_current_span("invoke_agent support-bot", attributes=agent):
+            for customer in ("C-1", "C-2"):
+                await client.call_tool(TOOL, {"customer_id": customer})
+    ended()
+    assert counts("agent_tool_calls_total", agent="support-bot", tool=TOOL) == 2
+    assert counts("turnwatch_fingerprint_missing_total") == 2
+    assert counts("turnwatch_internal_errors_total") == 0

@@ -67,6 +67,7 @@ class Scope:
         turn: Set once it is clear that this is a turn of its own, until that is closed.
         is_adopted: Somebody else opened the turn and ends it.
         agent, conversation: What is known of them so far.
+        service: What to call the agent, should nothing name it.
         failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
         models_by: Who wrote its model spans, or SEVERAL; None before the first.
         pending: Calls that wait for the turn.
