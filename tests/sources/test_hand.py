@@ -235,6 +235,7 @@ def test_spans_carry_what_the_design_names(watch: Watch, spans: InMemorySpanExpo
     assert [event.name for event in root.events][:1] == ["loop.detected"]
     tool = by_name["tool.execute"][1]
     assert tool.parent.span_id == root.context.span_id
+    assert {span.attributes["gen_ai.conversation.id"] for named in by_name.values() for span in named} == {"c-17"}
     assert tool.attributes["tool.input_hash"] == tw.input_hash(
         "search_orders", {"customer_id": "C-7841", "limit": 10}
     ) or tool.attributes["tool.input_hash"] == tw.input_hash("search_orders", {"customer_id": "C-7841"})

@@ -164,8 +164,6 @@ class Turn:
         _current.set(self)
         with self._guarded("the turn's span"):
             attributes = {"gen_ai.agent.name": self._state.agent or "unknown"}
-            if self._state.conversation_id is not None:
-                attributes["gen_ai.conversation.id"] = self._state.conversation_id
             self._span = self._open_span("agent.turn", "invoke_agent", attributes, client=self._hosted)
         return self
 
@@ -375,6 +373,10 @@ class Turn:
     ) -> OwnSpan | None:
         if not self._watch.settings.spans:
             return None
+        # On the calls too: the turn's span is sent when the turn has ended, and whoever stops it cannot wait for that.
+        conversation_id = self._state.conversation_id if self._state is not None else None
+        if conversation_id is not None:
+            attributes["gen_ai.conversation.id"] = conversation_id
         return open_span(name, operation, attributes, client=client, parent=self._span)
 
     def _announce(self, verdict: Verdict | None) -> None:
