@@ -137,23 +137,24 @@ class TurnSpanProcessor(SpanProcessor):
             scope = span.instrumentation_scope
             scope_name = "" if scope is None else scope.name
             standing = standing_of(scope_name)
-            if standing == "unrelated" and span_id not in self._awaited:
-                self._pass_over(span_id, live)
+            # Most spans are somebody else's, and the agent waits meanwhile: no more is done for them than must be.
+            is_unrelated = standing == "unrelated" or (
+                standing is None and MARKERS.isdisjoint(attributes_of(span)) and span.name not in NAMES
+            )
+            if is_unrelated and span_id not in self._awaited:
+                self._unrelated += 1
+                if live is not None and live.turn is not None:
+                    self._disown(span_id)
                 return
             attributes = attributes_of(span)
-            is_plain = standing is None and MARKERS.isdisjoint(attributes) and span.name not in NAMES
-            if is_plain and span_id not in self._awaited:
-                self._pass_over(span_id, live)
-                return
             if live is not None and live.call is not None and not is_counted(attributes):
                 attributes = _marked(attributes, live.call)
             self._take(span_of(span, attributes), live)
         except Exception:
             self._watch.internal_error("the end of a span")
 
-    def _pass_over(self, span_id: int, live: _Live | None) -> None:
-        self._unrelated += 1
-        if live is not None and live.turn is not None and self._assembler.is_adopted(span_id):
+    def _disown(self, span_id: int) -> None:
+        if self._assembler.is_adopted(span_id):
             with self._lock:
                 self._assembler.disown(span_id)
 
