@@ -168,9 +168,9 @@ def test_a_long_turn_is_drawn_in_parts(written):
 def test_times_are_on_the_axis_where_they_are_known_and_tell_the_calls_apart(written):
     timed = [{**call, "ts": 1_760_000_000 + 20 * n} for n, call in enumerate(calls(8))]
     crowded = [{**call, "ts": 1_760_000_000 + n * 0.001 + 9_000 * (n > 6)} for n, call in enumerate(calls(8))]
-    assert "2 min" in written(run("timed", timed)).text
+    assert "2:00" in written(run("timed", timed)).text
     assert "2025-10-09 08:53:20 to 2025-10-09 08:55:40 UTC" in written(run("timed", timed)).text
-    assert "2 min" not in written(run("crowded", crowded)).text
+    assert "2:00" not in written(run("crowded", crowded)).text
 
 
 def test_many_tools_share_a_lane(written):

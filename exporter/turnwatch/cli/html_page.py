@@ -296,10 +296,9 @@ def _bad(number: int) -> str:
 
 
 def _bar(share: float) -> str:
-    return (
-        f'<svg class="bar" width="64" height="10" role="img" aria-label="{share:.0%}"><rect class="of" width="64"'
-        f' height="10"/><rect class="part" width="{64 * share:.1f}" height="10"/></svg> {share:.0%}'
-    )
+    bars = f'<rect class="of" width="64" height="10"/><rect class="part" width="{64 * share:.1f}" height="10"/>'
+    words = f'<span class="share">{share:.0%}</span>'
+    return f'<svg class="bar" width="64" height="10" aria-hidden="true">{bars}</svg>{words}'
 
 
 def _unread(unread: list[str], more: int) -> str:

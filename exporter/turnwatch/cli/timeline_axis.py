@@ -8,7 +8,6 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from turnwatch.cli.html_text import duration
 from turnwatch.sources.timeline import Mark
 
 # Percent of the width, so that marks keep their size on a screen of any width.
@@ -59,7 +58,9 @@ def axis_of(marks: list[Mark]) -> Axis:
         start, span = times[0], times[-1] - times[0]
         places = [_LEFT + (at - start) / span * (_RIGHT - _LEFT) for at in times]
         step = next((step for step in _STEPS_SECONDS if span / step <= _TICKS), span / _TICKS)
-        ticks = [(_LEFT + n * step / span * (_RIGHT - _LEFT), duration(n * step)) for n in range(int(span / step) + 1)]
+        ticks = [
+            (_LEFT + n * step / span * (_RIGHT - _LEFT), _since(n * step, span)) for n in range(int(span / step) + 1)
+        ]
     else:
         in_order = [0.0]
         for one, other in pairwise(numbers):
@@ -73,6 +74,15 @@ def axis_of(marks: list[Mark]) -> Axis:
         if other > one + 1
     ]
     return Axis(times is not None, numbers, places, gaps, ticks)
+
+
+def _since(seconds: float, span: float) -> str:
+    """A time since the start, short, for there are several in a row."""
+    if span < 3_600:
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
+    if span < 2 * 86_400:
+        return f"{int(seconds // 3_600)}:{int(seconds % 3_600 // 60):02d} h"
+    return f"{seconds / 86_400:.3g} d"
 
 
 def _readable_times(marks: list[Mark]) -> list[float] | None:

@@ -137,7 +137,7 @@ def _flags(turn: TurnState, verdict: Verdict, axis: Axis) -> list[str]:
     )
     parts: list[str] = []
     for name, place, y, words in flags:
-        side, away = ("end", -6) if place > 55 else ("start", 6)
+        side, away = ("end", -6) if place > 62 else ("start", 6)
         parts.append(f'<line class="{name}" x1="{place:.2f}%" x2="{place:.2f}%" y1="{y - 10}" y2="{_HEAD - 2}"/>')
         parts.append(
             f'<text class="flag {name}" x="{place:.2f}%" dx="{away}" y="{y}" text-anchor="{side}">{words}</text>'
