@@ -43,7 +43,7 @@ function(config, q)
     dashboard: 'turnwatch-self',
     summary: 'Agents are watched, but not well enough to rely on it.',
     description:
-      'turnwatch in job {{ $labels.job }} has failed inside, dropped turns, folded label values, or sees most tool '
+      'turnwatch in job {{ $labels.job }} has failed inside, dropped turns or spans, folded label values, or sees most tool '
       + 'calls without their arguments (reads {{ $value | humanize }}). A loop may go unseen.',
   },
 ]

@@ -13,7 +13,7 @@ local groups = {
 };
 
 // What looks far back, or is only looked at. The others are evaluated as often as Prometheus evaluates by itself.
-local onceAMinute = ['turnwatch-growth', 'turnwatch-latency'];
+local onceAMinute = ['turnwatch-growth', 'turnwatch-by-tool'];
 
 {
   local config = $._config,

@@ -44,6 +44,7 @@ ROUND_SECONDS = (10, 15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600)
 SHORTEST_SECONDS = 4 * 3600
 UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 ROUNDS = 3
+GOES_WRONG = ("identical", "stale", "duplicate", "wasted", "loops", "stops", "exceeded", "warnings")
 CLOSED = {
     "outcome": ("ok", "error"),
     "stop_reason": ("final_answer", "max_iterations", "error", "loop_detected"),
@@ -122,11 +123,14 @@ class Fleet:
 
     def write(self, file, metric: Metric, times: range) -> None:
         """Write a metric's samples at these times as OpenMetrics."""
-        # Eleven rates of growth are enough to make neighbours differ, and are put into text only once.
+        # Eleven rates of growth are enough to make neighbours differ, and are put into text only once. What goes wrong
+        # does so for one series in eleven.
+        quiet = range(1, 11) if any(word in metric.name for word in GOES_WRONG) else ()
         if metric.type == "gauge":
-            shapes = [[f" {1 + (at // 300 + shape) % 3} {at}\n" for at in times] for shape in range(11)]
+            shapes = [[f" {1 if shape in quiet else 1 + at // 300 % 3} {at}\n" for at in times] for shape in range(11)]
         else:
-            shapes = [[f" {at // 20 * (shape + 1) // 7 % 10**8} {at}\n" for at in times] for shape in range(11)]
+            grown = [0 if shape in quiet else shape + 1 for shape in range(11)]
+            shapes = [[f" {at // 20 * by // 7 % 10**8} {at}\n" for at in times] for by in grown]
         numbers = itertools.count()
         created = f"{metric.name.removesuffix('_total')}_created"
         file.write(f"# TYPE {metric.name.removesuffix('_total')} {metric.type}\n")

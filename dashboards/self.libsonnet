@@ -35,7 +35,7 @@ function(config)
             width: 6,
             limits: { warning: 1 },
             decimals: 0,
-            queries: { Errors: q.grown(q.ofJob('turnwatch_internal_errors_total')) },
+            queries: { Errors: q.happened(q.ofJob('turnwatch_internal_errors_total')) },
           },
           shared.total {
             title: 'Judged in full',

@@ -36,7 +36,7 @@ function(config)
             title: 'Wasted',
             description: 'Dollars spent after a turn was found to be stuck, over the time shown. All models.',
             limits: { warning: 0.01 },
-            queries: { Dollars: q.grown(q.ofAgent('agent_wasted_usd_total')) },
+            queries: { Dollars: q.happened(q.ofAgent('agent_wasted_usd_total')) },
           },
           shared.dearestTurn,
           shared.total {
@@ -45,8 +45,8 @@ function(config)
             limits: { warning: 1 },
             decimals: 0,
             queries: {
-              'No price': q.grown(q.ofModelAlone('agent_unpriced_model_calls_total')),
-              'No usage': q.grown(q.ofAgent('agent_model_calls_without_usage_total')),
+              'No price': q.happened(q.ofModelAlone('agent_unpriced_model_calls_total')),
+              'No usage': q.happened(q.ofAgent('agent_model_calls_without_usage_total')),
             },
           },
         ],

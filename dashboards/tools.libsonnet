@@ -4,6 +4,7 @@ local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
   local shared = sharedPanels(config);
+  local ofTool = ['agent', 'tool'];
   local calls = q.ofTool('agent_tool_calls_total');
   local failed = q.ofTool('agent_tool_calls_total', ['outcome="error"']);
   {
@@ -65,7 +66,7 @@ function(config)
             description: 'Calls over the time shown, the ten largest.',
             unit: 'short',
             decimals: 0,
-            queries: { '{{agent}} · {{tool}}': 'topk(10, ' + q.grown(calls, ['agent', 'tool']) + ' > 0)' },
+            queries: { '{{agent}} · {{tool}}': 'topk(10, ' + q.grown(calls, ofTool) + ' > 0)' },
           },
         ],
       },
@@ -80,7 +81,13 @@ function(config)
             unit: 'percentunit',
             max: 1,
             limits: config.thresholds.toolErrorShare,
-            queries: { '{{agent}} · {{tool}}': 'topk(10, ' + q.share(failed, calls, ['agent', 'tool']) + ' > 0)' },
+            queries: {
+              '{{agent}} · {{tool}}': 'topk(10, ' + (
+                if config.recordingRules
+                then q.max(q.recorded(config, 'agent_tool:agent_tool_calls:error_share_rate5m', ofTool), ofTool)
+                else q.share(failed, calls, ofTool)
+              ) + ' > 0)',
+            },
           },
           {
             kind: 'trend',
@@ -91,7 +98,7 @@ function(config)
             exemplars: !config.recordingRules,
             queries:
               if config.recordingRules
-              then { '{{tool}} p95': q.max(q.recorded(config, 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m', ['agent', 'tool']), ['tool']) }
+              then { '{{tool}} p95': q.max(q.recorded(config, 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m', ofTool), ['tool']) }
               else q.quantiles(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['tool'], ['95']),
           },
           {

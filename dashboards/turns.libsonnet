@@ -34,7 +34,7 @@ function(config)
             description: 'Turns that a guard stopped, over the time shown.',
             limits: { warning: 1 },
             decimals: 0,
-            queries: { Stopped: q.grown(q.ofAgent('agent_guard_stops_total')) },
+            queries: { Stopped: q.happened(q.ofAgent('agent_guard_stops_total')) },
           },
         ],
       },

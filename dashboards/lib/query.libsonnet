@@ -21,6 +21,11 @@
   perHour(series, by=[]): self.rate(series, by) + ' * 3600',
   // How much a counter grew over the time shown.
   grown(series, by=[]): self.sum('increase(' + series + '[$__range])', by),
+  // The same for what happens rarely. A series begins with its first event, and increase() counts from there: one that
+  // was not there at the beginning of the time shown counts with all it has.
+  happened(series, by=[]):
+    local born = '(last_over_time(' + series + '[$__range]) unless ' + series + ' offset $__range)';
+    self.sum(born + ' or increase(' + series + '[$__range])', by),
   // { p50: …, p95: … } of a histogram, or of each label value: { '{{agent}} p95': … }.
   quantiles(buckets, by=[], quantiles=['50', '95']): {
     [std.join(' ', ['{{' + label + '}}' for label in by] + ['p' + percent])]:

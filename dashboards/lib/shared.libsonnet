@@ -41,7 +41,7 @@ function(config) {
     description: 'Dollars spent after a turn was found to be stuck, over the time shown.',
     unit: 'currencyUSD',
     limits: { warning: 0.01 },
-    queries: { Dollars: q.grown(q.ofAgent('agent_wasted_usd_total')) },
+    queries: { Dollars: q.happened(q.ofAgent('agent_wasted_usd_total')) },
   },
   openTurns: self.number {
     title: 'Open turns',
