@@ -26,8 +26,10 @@ function(config, q)
     ])),
   ]);
 
+  // Over two windows: increase() forgets a result up to a scrape before the gauge forgets its call, and whether anybody
+  // sees results does not change from one moment to the next.
   local known = q.group(q.anyOf([
-    q.rose('agent_repeat_results_total', ofTool, ['result=~"same|changed"'] + q.withoutPolling),
+    q.rose('agent_repeat_results_total', ofTool, ['result=~"same|changed"'] + q.withoutPolling, windows=2),
     q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling) + ' > 1',
   ]));
 

@@ -46,15 +46,17 @@ function(config) {
   // `bornLate`: the exporter has no such series before its first count, so it is always born above 0, and OpenTelemetry
   // and worker processes have no _created. Then a series that was not there within the hour before the window is new.
   // The hour is for gaps: the same form with `offset` alone fires after every gap longer than the window.
-  rose(name, labels, matchers=[], bornLate=false):
+  // `windows`: look back over so many of them.
+  rose(name, labels, matchers=[], bornLate=false, windows=1):
+    local window = if windows == 1 then config.window else windows * seconds(config.window) + 's';
     local counter = this.metric(name, matchers);
     local created = this.metric(std.strReplace(name, '_total', '_created'), matchers);
     local forms = [
-      'increase(' + counter + '[' + config.window + ']) > 0',
-      counter + ' > 0 and time() - ' + created + ' < ' + seconds(config.window),
+      'increase(' + counter + '[' + window + ']) > 0',
+      counter + ' > 0 and time() - ' + created + ' < ' + seconds(window),
     ] + (
       if bornLate
-      then [counter + ' > 0 unless last_over_time(' + counter + '[1h] offset ' + config.window + ')']
+      then [counter + ' > 0 unless last_over_time(' + counter + '[1h] offset ' + window + ')']
       else []
     );
     this.anyOf([this.largest(labels, form) for form in forms]),
