@@ -132,6 +132,18 @@ def test_three_stale_calls_show_in_the_gauges_and_leave_with_the_window(watch: W
     assert gauge(watch, "agent_turn_stale_calls_max", "bot", "search") == 0
 
 
+def test_stale_calls_are_those_that_started_in_the_window(clock: Clock):
+    watch = watch_with(clock, detect=Detect(window_seconds=60.0))
+    turn = watch.open_turn("bot")
+    for _ in range(200):
+        call(turn, "search", {"q": 1})
+        clock.now += 10
+    stale = gauge(watch, "agent_turn_stale_calls_max", "bot", "search")
+    assert stale == gauge(watch, "agent_turn_identical_calls_max", "bot", "search") == 5
+    clock.now += 35
+    assert gauge(watch, "agent_turn_stale_calls_max", "bot", "search") == 2
+
+
 def test_changed_results_are_identical_but_not_stale(watch: Watch):
     turn = watch.open_turn("bot")
     for number in range(4):

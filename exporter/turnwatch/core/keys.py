@@ -43,6 +43,10 @@ class KeyTable:
         seen = self._repeated.get(key) if self._repeated else None
         return int(key in self._once) if seen is None else seen.count
 
+    def again(self, key: int) -> KeyCount | None:
+        """The record of a key that was seen more than once, as far as remembered."""
+        return self._repeated.get(key) if self._repeated else None
+
     def add(self, key: int, at: float, window: float) -> KeyCount | None:
         """Count one call of ``key``; None for its first, its record from the second on."""
         repeated = self._repeated

@@ -140,7 +140,11 @@ class TurnState(TurnCounts):
             if repeat_result is not None:
                 in_turn.repeat_ended(repeat_result)
             if stale_calls:
-                in_turn.series.stale.put(stale_calls, started + watch.window)
+                seen = self._keys.again(key_of(call.tool, call.input_hash)) if call.input_hash else None
+                if seen is None:  # the engine takes calls for one that differ in white space and the like
+                    in_turn.series.stale.put(stale_calls, started + watch.window)
+                else:
+                    put_tails(in_turn.series.stale, seen.times, watch.window, at_most=stale_calls)
             if new is not None:
                 self._add_verdict(new, in_turn.series)
         if watch.listeners:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from math import inf
 from typing import Final
 
 _MAX_STEPS: Final = 128
@@ -121,11 +122,20 @@ class CallTimes:
             yield total, at + window
 
 
-def put_tails(series: ExpiringMax, times: CallTimes, window: float) -> None:
-    """Let ``series`` know how many of these calls are in the window, now and as it slides."""
+def put_tails(series: ExpiringMax, times: CallTimes, window: float, *, at_most: float = inf) -> None:
+    """Let ``series`` know how many of these calls are in the window, now and as it slides.
+
+    Args:
+        series: Where the numbers go.
+        times: When the calls started.
+        window: Seconds.
+        at_most: How many of the latest calls matter.
+    """
     only = times.only_bucket
     if only is not None:
-        series.put(only[0], only[1] + window)
+        series.put(min(only[0], at_most), only[1] + window)
         return
     for total, expires in times.tails(window):
-        series.put(total, expires)
+        series.put(min(total, at_most), expires)
+        if total >= at_most:
+            return
