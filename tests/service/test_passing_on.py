@@ -152,11 +152,13 @@ def test_a_receiver_that_is_gone_and_comes_back_misses_only_what_was_counted(tmp
         for number in range(sent):
             assert service.post(turn_body(f"agent {number}")).status_code == 200
         eventually(lambda: service.metric("turnwatch_forward_retries_total") > 0)
+        assert 0.9 < service.metric("turnwatch_forward_queue_ratio") <= 1
         with downstream(port) as back:
             eventually(lambda: forwarded(service) + dropped(service) == 4 * (1 + sent))
             lost = dropped(service, reason="queue_full")
             assert 0 < lost < 4 * sent
             assert 4 * len(back.got) == 4 * sent - lost == forwarded(service) - 4
+        assert service.metric("turnwatch_forward_queue_ratio") == 0
         assert service.metric("agent_tool_calls_total") == 3 * (1 + sent)
 
 

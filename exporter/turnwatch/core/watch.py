@@ -7,7 +7,7 @@ import sys
 import time
 import traceback
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from turnwatch.core.conversation import Conversations, ConversationState
 from turnwatch.core.counted_calls import CountedCalls
@@ -26,6 +26,9 @@ from turnwatch.settings import Settings, ToolOverride
 
 OTHER = "__other__"
 UNKNOWN = "unknown"
+
+GaugeRow = tuple[str, tuple[str, ...], float]
+"""Metric, label values, value."""
 
 logger = logging.getLogger("turnwatch")
 
@@ -85,6 +88,7 @@ class Watch:
         self.exemplar = exemplar or (lambda: None)
         self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
         self.listeners: list[Listener] = []
+        self.more_gauges: list[Callable[[], Iterable[GaugeRow]]] = []
         self.window = self.settings.detect.window_seconds
         self.prices = prices or PriceBook(self.settings.prices_file)
         self.agents: dict[str, AgentSeries] = {}
@@ -237,11 +241,14 @@ class Watch:
         """The label under which this model is counted. The caller holds the lock."""
         return self._label("model", model)
 
-    def gauges(self) -> list[tuple[str, tuple[str, ...], float]]:
-        """(metric, label values, value) of every gauge that is computed at scrape time."""
+    def gauges(self) -> list[GaugeRow]:
+        """Every gauge that is computed at scrape time, those of ``more_gauges`` included."""
         with self.lock:
             now = self.clock()
-            return [row for series in self.agents.values() for row in series.gauges(now)]
+            rows = [row for series in self.agents.values() for row in series.gauges(now)]
+        for source in self.more_gauges:
+            rows.extend(source())
+        return rows
 
     def count(self, name: str, *labels: str, amount: float = 1.0) -> None:
         """Add to one of the catalogue's counters."""

@@ -197,6 +197,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
         "Attempts to pass a request on that failed and are made again.",
         (),
     ),
+    Metric(
+        "turnwatch_forward_queue_ratio",
+        "gauge",
+        "How full the queue of what is to be passed on is, from 0 to 1; what finds no room is dropped.",
+        (),
+    ),
 )
 
 BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in CATALOGUE}

@@ -52,6 +52,7 @@ class ForwardQueue:
         self._bytes = 0
         self._is_closed = False
         self._changed = asyncio.Condition()
+        watch.more_gauges.append(lambda: [("turnwatch_forward_queue_ratio", (), self._bytes / self._max_bytes)])
         for signal in PATHS:
             watch.count("turnwatch_forwarded_total", signal, amount=0)
             for reason in DROP_REASONS:

@@ -20,7 +20,7 @@ from turnwatch.service.access import authorizes
 from turnwatch.service.forward_queue import ForwardQueue
 from turnwatch.service.grpc_reading import MessageReading
 from turnwatch.service.intake import Intake
-from turnwatch.service.listener import Certificate
+from turnwatch.service.listener import Certificate, bound_socket
 from turnwatch.service.pending import PendingBodies
 from turnwatch.service.refusal import BUSY, FAULT, RETRY_AFTER_SECONDS, UNAUTHORIZED, Refusal
 from turnwatch.service.signals import CONTENT_TYPES, Signal, response
@@ -76,6 +76,8 @@ class GrpcReceiver:
                 continue
             server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service, self._methods(signal)),))
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        # gRPC would say itself, in lines of its own, that the address is taken.
+        bound_socket(host, port).close()
         try:
             if certificate is None:
                 port = server.add_insecure_port(address)

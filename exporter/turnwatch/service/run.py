@@ -29,6 +29,8 @@ from turnwatch.service.receiver import Receiver
 from turnwatch.sources.spans.assembly import Assembler
 
 _TICK_SECONDS: Final = 1.0
+# The SDK's batches are five seconds apart, and the span that names the agent is often in the one after its calls.
+_NAME_SECONDS: Final = 6.0
 # The counting thread holds the interpreter lock for long stretches; with Python's own 5 ms the event loop would wait
 # that long each time it comes back from the network.
 _SWITCH_SECONDS: Final = 0.0005
@@ -129,6 +131,7 @@ class _Service:
             grace_seconds=self._limits.turn_grace_s,
             settle_seconds=self._limits.turn_settle_s,
             idle_seconds=self._limits.turn_idle_s,
+            name_seconds=_NAME_SECONDS,
         )
         intake = Intake(self._watch, turns)
         health = Health(lambda: intake.is_stalled)

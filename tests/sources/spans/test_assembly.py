@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from turnwatch.core.watch import Watch
+from turnwatch.metrics.store import Store
 from turnwatch.settings import Bounds, Settings
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.span import SERVER, SpanData, SpanEvent
@@ -192,6 +193,46 @@ def test_a_stuck_turn_is_judged_while_its_agent_still_runs(story):
     (turn,) = [ref() for ref in story.watch._open.values()]
     assert turn.tool_calls == 6
     assert turn.verdict.severity == "stuck"
+
+
+def tool_calls_of(meter):
+    """Tool calls by agent and tool."""
+    cells = meter.counters.get("agent_tool_calls_total", {})
+    return {(agent, tool): cell.value for (agent, tool, _), cell in cells.items() if cell.value}
+
+
+@pytest.fixture
+def named_late():
+    """A story whose calls wait for their agent's name, and the counters it counts into."""
+    story = Story(name_seconds=10)
+    counts = story.watch.meter = Store()
+    return story, counts
+
+
+def test_an_agent_named_in_a_later_batch_counts_under_its_name(named_late):
+    story, meter = named_late
+    story.feed(story.chat(9), story.tool(9, at=1), story.chat(9, at=2))
+    story.feed(story.tool(9, at=3), after=5)
+    assert story.assembler.open_turns == 0
+    story.feed(story.agent(9), after=3)
+    assert {agent for agent, _ in tool_calls_of(meter)} == {"bot"}
+    (turn,) = story.all_turns().values()
+    assert (turn.iterations, turn.tool_calls) == (2, 2)
+
+
+def test_calls_that_nothing_names_wait_for_their_agent_only_so_long(named_late):
+    story, meter = named_late
+    story.feed(*(story.chat(9, at=number) for number in range(4)), *(story.tool(9, at=number) for number in range(4)))
+    story.pass_time(11)
+    assert story.assembler.open_turns == 1
+    assert tool_calls_of(meter) == {("unknown", "search"): 4}
+
+
+def test_calls_that_name_their_agent_do_not_wait(named_late):
+    story, meter = named_late
+    name = {"gen_ai.agent.name": "bot"}
+    story.feed(*(story.chat(9, at=number, attributes=name) for number in range(2)), story.tool(9, at=3))
+    assert tool_calls_of(meter) == {("bot", "search"): 1}
 
 
 def test_steps_that_take_long_do_not_split_a_turn():

@@ -55,6 +55,7 @@ class Assembler:
         grace_seconds: How long a turn stays open after its agent's span ended, for children that come late.
         settle_seconds: How long calls wait for the span above them before they count towards their trace.
         idle_seconds: How long a turn without news stays open when nothing says it ended.
+        name_seconds: How long the calls of an agent that nothing has named yet wait for the span that does.
         on_end: Told of every turn that ended.
     """
 
@@ -65,6 +66,7 @@ class Assembler:
         grace_seconds: float = 10.0,
         settle_seconds: float = 30.0,
         idle_seconds: float = 1800.0,
+        name_seconds: float = 0.0,
         on_end: Callable[[TurnState], None] | None = None,
     ) -> None:
         self._watch = watch
@@ -76,6 +78,7 @@ class Assembler:
             grace_seconds=grace_seconds,
             settle_seconds=settle_seconds,
             idle_seconds=idle_seconds,
+            name_seconds=name_seconds,
             on_end=on_end,
         )
         self._above = Above(self._places, self._turns)

@@ -20,6 +20,8 @@ _MODELS_IN_A_STEP: Final = 1
 _TOOLS_IN_A_STEP: Final = 64
 # The span that names the agent is often in the same batch, behind its calls. What waits for it is bounded.
 _CALLS_OF_A_BATCH: Final = 256
+# A turn that has made more calls than this is judged under whatever name it has.
+_NAMELESS_CALLS: Final = 16
 # Second spans of one model call come within a batch of each other.
 _HELD_MODEL_SECONDS: Final = 2.0
 # Calls that wait keep their arguments. Past this much the oldest wait no longer.
@@ -32,7 +34,7 @@ class Turns:
     Args:
         watch: Opens the turns; its settings bound how many are open.
         places: Told of scopes that are no longer waited for.
-        grace_seconds, settle_seconds, idle_seconds, on_end: See Assembler.
+        grace_seconds, settle_seconds, idle_seconds, name_seconds, on_end: See Assembler.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Turns:
         grace_seconds: float,
         settle_seconds: float,
         idle_seconds: float,
+        name_seconds: float,
         on_end: Callable[[TurnState], None] | None,
     ) -> None:
         self._watch = watch
@@ -50,6 +53,7 @@ class Turns:
         self._grace = grace_seconds
         self._settle = settle_seconds
         self._idle = idle_seconds
+        self._name_seconds = name_seconds
         self._on_end = on_end
         self.logs = LogFacts()
         self._recorder = Recorder(watch, self.logs)
@@ -59,8 +63,9 @@ class Turns:
         self._open: dict[Scope, float] = {}  # by the last news
         self._due: dict[Scope, None] = {}  # their agent's span has come
         self._ripe: dict[Scope, None] = {}  # more than a step: a turn as soon as the batch has been read
+        self._nameless: dict[Scope, float] = {}  # ripe since, and nothing has named the agent yet
         self._silent: dict[Scope, None] = {}  # agents without calls, so far
-        self._held: dict[Scope, None] = {}  # a model call is held back
+        self._held: dict[Scope, float] = {}  # a model call is held back, since then
         self._of_trace: dict[int, Scope] = {}  # where calls of a trace count that nothing else places
         self._weight = 0  # of all calls that wait
         self.late = 0
@@ -119,9 +124,8 @@ class Turns:
             self._hold(scope, now)
 
     def _hold(self, scope: Scope, now: float) -> None:
-        scope.held_since = now
         self._held.pop(scope, None)
-        self._held[scope] = None
+        self._held[scope] = now
 
     def join(self, below: Scope, above: Scope, now: float) -> None:
         """Make two scopes one. Where both are turns already they stay two."""
@@ -155,6 +159,7 @@ class Turns:
             self._watch.count("turnwatch_turns_evicted_total", "open_turns_bound")
             self._close(oldest)
         self._unsettled.pop(scope, None)
+        self._nameless.pop(scope, None)
         scope.says_above()
         parent = scope.above.found() if scope.above is not None else None
         self._recorder.open(scope, parent.turn if parent is not None and not parent.closed else None)
@@ -262,19 +267,31 @@ class Turns:
     # Time
 
     def open_ripe(self, now: float) -> None:
-        """Open the turns of scopes that hold more than a step can: the batch that may explain them has been read."""
+        """Open the turns of scopes that hold more than a step can: the batch that may explain them has been read.
+
+        A turn counts under the name that it is opened with, so one without a name waits a little for it.
+        """
         while self._ripe:
             scope = self._ripe.popitem()[0].found()
-            if scope.turn is None and scope.pending:
-                if self._is_gathered(scope):
-                    self.settle(scope, now)
-                else:
-                    self.open(scope, now=now)
+            if scope.agent or not self._name_seconds or len(scope.pending or ()) > _NAMELESS_CALLS:
+                self._open_waiting(scope, now)
+            else:
+                self._nameless.setdefault(scope, now)
+        for scope in _while_older(self._nameless, lambda scope: self._nameless[scope], now - self._name_seconds):
+            del self._nameless[scope]
+            self._open_waiting(scope.found(), now)
+
+    def _open_waiting(self, scope: Scope, now: float) -> None:
+        if scope.turn is None and scope.pending:
+            if self._is_gathered(scope):
+                self.settle(scope, now)
+            else:
+                self.open(scope, now=now)
 
     def tick(self, now: float) -> None:
         """Let time pass: count what waited long enough, end what is due."""
         self.open_ripe(now)
-        for scope in _while_older(self._held, lambda scope: scope.held_since, now - _HELD_MODEL_SECONDS):
+        for scope in _while_older(self._held, lambda scope: self._held[scope], now - _HELD_MODEL_SECONDS):
             self._recorder.count_held(scope)
             self._held.pop(scope, None)
         for scope in _while_older(self._unsettled, lambda scope: scope.since, now - self._settle):
@@ -325,6 +342,7 @@ class Turns:
             self._end_silent(scope)
         for scope in list(self._open):
             self._close(scope)
+        self._nameless.clear()
         self._of_trace.clear()
 
 
