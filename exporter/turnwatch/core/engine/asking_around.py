@@ -27,24 +27,21 @@ class _Tool:
         self.same: Streak | None = None
 
 
-class AskingAround:
-    """The results of each tool's calls that do not change state, in a row."""
+class AskingAround(dict[str, _Tool]):
+    """The results of each tool's calls that do not change state, in a row. Cleared when state changes."""
 
-    __slots__ = ("_t", "_tools")
-
-    def __init__(self, thresholds: Thresholds) -> None:
-        self._t = thresholds
-        self._tools: dict[str, _Tool] = {}
-
-    def __len__(self) -> int:
-        return len(self._tools)
-
-    def forget(self) -> None:
-        """Start again at nothing."""
-        self._tools.clear()
+    __slots__ = ()
 
     def observe(
-        self, call: ToolCall, result: Evidence, empty: bool, known: bool, number: int, round_: int, novel: int
+        self,
+        call: ToolCall,
+        result: Evidence,
+        empty: bool,
+        known: bool,
+        number: int,
+        round_: int,
+        novel: int,
+        t: Thresholds,
     ) -> Finding | None:
         """Note one more result.
 
@@ -56,12 +53,13 @@ class AskingAround:
             number: The call's number.
             round_: Its round.
             novel: How much news there has been in the turn.
+            t: The thresholds.
         """
-        tool = self._tools.get(call.tool)
+        tool = self.get(call.tool)
         if tool is None:
-            if len(self._tools) >= _MAX_TOOLS:
-                del self._tools[next(iter(self._tools))]
-            tool = self._tools[call.tool] = _Tool()
+            if len(self) >= _MAX_TOOLS:
+                del self[next(iter(self))]
+            tool = self[call.tool] = _Tool()
         same = tool.exact == result.exact
         before = tool.number
         if not same:
@@ -76,23 +74,24 @@ class AskingAround:
             if is_polling(call) or takes_note(call):
                 return None
             tool.empty = tool.empty or Streak()
-            self._add(tool.empty, number, round_, novel)
-            return _empty(call.tool, tool.empty, self._t)
+            _add(tool.empty, number, round_, novel, t)
+            return _empty(call.tool, tool.empty, t)
         tool.empty = None
         if not same or known or not asks_in_words(call):
             return None
         if tool.same is None:
             tool.same = Streak()
-            self._add(tool.same, before, round_ - 1, novel)
-        self._add(tool.same, number, round_, novel)
-        return _reworded(call.tool, tool.same, self._t)
+            _add(tool.same, before, round_ - 1, novel, t)
+        _add(tool.same, number, round_, novel, t)
+        return _reworded(call.tool, tool.same, t)
 
-    def _add(self, streak: Streak, number: int, round_: int, novel: int) -> None:
-        if streak.rounds and novel - streak.novel_at_first > self._t.stale_novel * streak.rounds:
-            streak.end()
-        if not streak.rounds:
-            streak.novel_at_first = novel
-        streak.add(number, round_)
+
+def _add(streak: Streak, number: int, round_: int, novel: int, t: Thresholds) -> None:
+    if streak.rounds and novel - streak.novel_at_first > t.stale_novel * streak.rounds:
+        streak.end()
+    if not streak.rounds:
+        streak.novel_at_first = novel
+    streak.add(number, round_)
 
 
 def _empty(tool: str, streak: Streak, t: Thresholds) -> Finding | None:

@@ -49,6 +49,9 @@ class Seen:
         self.stuck = False
 
 
+_NOTHING: Final = Seen()  # the most frequent one, shared by all; see _noted()
+
+
 class Engine:
     """Judges the calls of one turn, or with ``scope="conversation"`` those of one conversation.
 
@@ -104,7 +107,7 @@ class Engine:
     ) -> None:
         self.calls = 0
         self.verdict: Verdict | None = None
-        self.last = Seen()
+        self.last = _NOTHING
         self._t = thresholds or _THRESHOLDS
         self._turns_are_rounds = scope == "conversation"
         self._volatile_keys = volatile_keys or _default_volatile_keys
@@ -122,7 +125,7 @@ class Engine:
         self._in_child_turn = False
         self._deep = 0
         self._deep_round = -1
-        self._asking_around = AskingAround(self._t)
+        self._asking_around = AskingAround()
         # Most turns meet none of these.
         self._trouble: Trouble | None = None
         self._monologue: Monologue | None = None
@@ -169,10 +172,7 @@ class Engine:
             A verdict when this call brought one that the turn did not have yet. It is never taken back.
         """
         self.calls += 1
-        seen = self.last
-        seen.repeat_result = None
-        seen.stale_calls = 0
-        seen.stuck = False
+        self.last = _NOTHING
         changes = changes_state(call)
         key = identity(call, changes, self._volatile_keys(call.tool))
         if key is None:
@@ -187,6 +187,7 @@ class Engine:
         if result is None and call.outcome in ("error", "denied"):
             result = Evidence.of(f"{call.outcome} {call.error_type or ''}")
         if question.calls > 1:
+            seen = self._noted()
             if result is None or question.exact is None:
                 seen.repeat_result = "unknown"
             else:
@@ -216,7 +217,7 @@ class Engine:
         Returns:
             A verdict when this reply brought one that the turn did not have yet.
         """
-        self.last.stuck = False
+        self.last = _NOTHING
         if text.empty or self._in_child_turn:
             return None
         number = max(1, self.calls)
@@ -228,6 +229,12 @@ class Engine:
             rounds = self._monologue.reply(text, number, self._round)
         found = replies.monologue(rounds, number, self._t)
         return self._report("", [found]) if found is not None else None
+
+    def _noted(self) -> Seen:
+        """What the latest call was, to write to."""
+        if self.last is _NOTHING:
+            self.last = Seen()
+        return self.last
 
     # How a call can end
 
@@ -296,7 +303,7 @@ class Engine:
             before = history.latest
             answer = self._answer(call, question, result, waits)
             if answer is before and not answer.nearly and self.last.repeat_result == "changed":
-                self.last.repeat_result = "same"  # by all but durations, dates and the like
+                self._noted().repeat_result = "same"  # by all but durations, dates and the like
             known = len(answer.numbers) > 1
             news = news and not known
             if news:
@@ -305,11 +312,11 @@ class Engine:
                 answer.novel_at_first = self._novel
         if not changes:
             findings.append(
-                self._asking_around.observe(call, result, empty, known, self.calls, self._round, self._novel)
+                self._asking_around.observe(call, result, empty, known, self.calls, self._round, self._novel, t)
             )
         if known:
             if not answer.nearly and question.in_round == 1:
-                self.last.stale_calls = answer.rounds
+                self._noted().stale_calls = answer.rounds
             if waits or (answer.paced and answer.wait is not None and not changes):
                 findings.append(polling.polled(call.tool, answer, t))
                 return
@@ -324,7 +331,7 @@ class Engine:
 
     def _start_epoch(self) -> None:
         self._epoch += 1
-        self._asking_around.forget()
+        self._asking_around.clear()
         self._trouble = None
         self._blind = None
         self._deep = 0
@@ -375,7 +382,8 @@ class Engine:
         found = worst([finding for finding in findings if finding is not None])
         if found is None:
             return None
-        self.last.stuck = found.severity == "stuck"
+        if found.severity == "stuck":
+            self._noted().stuck = True
         rank = SEVERITY_RANK[found.severity]
         epoch, novel, said = self._said
         if (epoch, novel) == (self._epoch, self._novel) and said >= rank:

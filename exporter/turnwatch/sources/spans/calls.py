@@ -151,7 +151,6 @@ class Calls:
         scope = self._loose.scope_for(fact, conversation)
         if scope is None:
             scope = Scope(span.span_id, span.trace_id, now)
-            scope.raw = True
             give_hints(scope, span, fact.dialect)
             self._turns.add(scope, fact, now)
             self._turns.open(scope)

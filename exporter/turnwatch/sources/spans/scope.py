@@ -95,7 +95,6 @@ class Scope:
         "failure",
         "has_tools",
         "held",
-        "held_since",
         "into",
         "is_adopted",
         "is_agent",
@@ -106,7 +105,6 @@ class Scope:
         "models_by",
         "pending",
         "pending_models",
-        "raw",
         "reads_replies",
         "recent_models",
         "recent_tools",
@@ -133,7 +131,6 @@ class Scope:
         self.above: Scope | None = None
         self.turn: TurnState | None = None
         self.closed = False
-        self.raw = False
         self.due: float | None = None
         # What is known of the agent
         self.agent = ""
@@ -157,7 +154,6 @@ class Scope:
         self.seen_by_mcp: list[ToolFact] | None = None
         # Calls that have been counted, as far as the next ones depend on them
         self.held: list[ModelFact] | None = None
-        self.held_since = 0.0
         self.asked: list[Asked] | None = None
         self.has_tools = False
         self.reads_replies = False
