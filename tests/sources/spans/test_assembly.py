@@ -431,6 +431,34 @@ def test_arguments_that_a_span_lacks_are_taken_from_the_reply(story):
     assert (turn.tool_calls, turn.repeats, turn.missing_arguments) == (2, 1, 0)
 
 
+def test_a_request_that_groups_its_spans_by_instrumentation_is_read_in_the_order_in_which_they_ended(story):
+    client, sdk = "opentelemetry.instrumentation.genai.anthropic", "com.anthropic.sdk.python"
+    story.feed(story.chat(9, at=-9, attributes=reply()), story.chat(9, at=-6, attributes=reply()))
+    story.feed(
+        story.chat(11, at=0.1, seconds=0.5, scope=sdk, reply_id="r1"),
+        story.tool(9, at=1, call_id="c1", args=None, scope=sdk),
+        story.chat(12, at=2.1, seconds=0.5, scope=sdk, reply_id="r2"),
+        story.tool(9, at=3, call_id="c2", args=None, scope=sdk),
+        story.chat(9, at=0, seconds=0.8, span_id=11, reply_id="r1", scope=client,
+                   attributes=reply(("c1", "search", {"q": 1}))),
+        story.chat(9, at=2, seconds=0.8, span_id=12, reply_id="r2", scope=client,
+                   attributes=reply(("c2", "search", {"q": 1}))),
+    )  # fmt: skip
+    story.feed(story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.tool_calls, turn.repeats, turn.missing_arguments) == (4, 2, 1, 0)
+
+
+def test_a_reply_that_only_a_late_second_span_carries_gives_its_arguments(story):
+    story.feed(story.chat(9, reply_id="r1", attributes=reply()), story.chat(9, at=1, reply_id="r2"))
+    story.pass_time(5)
+    late = reply(("c1", "search", {"q": 1}))
+    story.feed(story.chat(9, at=1, seconds=0.6, reply_id="r2", scope="another", attributes=late))
+    story.feed(story.tool(9, at=3, call_id="c1", args=None), story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.tool_calls, turn.missing_arguments) == (2, 1, 0)
+
+
 def test_model_calls_in_traces_of_their_own_are_tied_by_their_messages(story):
     story.feed(story.chat(trace=1, at=0, attributes=reply(("c1", "search", {"q": 1}))))
     story.feed(story.chat(trace=2, at=2, attributes={**told("c1", "x"), **reply(("c2", "search", {"q": 1}))}))

@@ -110,6 +110,7 @@ class Recorder:
                     return
             for told in scope.recent_models:
                 if is_same_model_call(told, fact):
+                    self._hear_late(scope, told, fact)
                     return
         held.append(fact)
         if len(held) > 1 and held[-2].start_ns > fact.start_ns:
@@ -189,6 +190,14 @@ class Recorder:
             calls.append(call)
         for call in calls:
             turn.end_call(call)
+
+    @staticmethod
+    def _hear_late(scope: Scope, told: ToldModel, second: ModelFact) -> None:
+        """Take the tool calls of a reply from a second span that came after the model call was counted."""
+        if not scope.asked and scope.recent_models[-1] is told:
+            scope.asked = asked_of(second.attributes) or None
+            if scope.asked:
+                scope.unread_reply = None
 
     def hear_reply(self, scope: Scope, span_id: int) -> None:
         """Take the tool calls of a reply from a log event that came after the model call was counted."""
