@@ -33,7 +33,6 @@ def as_row(scanned: ScannedTurn) -> dict[str, Any]:
     """One turn as ``scan --json`` prints it."""
     turn = scanned.state
     usage = turn.usage
-    lines = scanned.loop_lines or (None,) * len(turn.verdicts)
     return {
         "source": scanned.source,
         "line": scanned.line,
@@ -53,10 +52,10 @@ def as_row(scanned: ScannedTurn) -> dict[str, Any]:
                 "first_call": verdict.first_call,
                 "detected_call": verdict.detected_call,
                 "severity": verdict.severity,
-                "line": line,
             }
-            for verdict, line in zip(turn.verdicts, lines, strict=True)
+            for verdict in turn.verdicts
         ],
+        "loop_lines": list(scanned.loop_lines),
         "tokens": None
         if usage is None
         else {

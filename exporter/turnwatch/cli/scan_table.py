@@ -127,7 +127,7 @@ class ScanTable:
         if total.wasted_tool_calls or total.wasted_usd:
             dollars = f" and {_dollars(total.wasted_usd)}" if total.wasted_usd else ""
             yield (
-                f"Stopped at the first stuck verdict, they would have saved "
+                f"A guard that stops at the first stuck verdict would have saved "
                 f"[bold]{_many(total.wasted_tool_calls, 'tool call')}{dollars}[/bold]."
             )
         if self._with_duplicates:
@@ -204,7 +204,7 @@ def _show_tools(console: Console, totals: Totals) -> None:
         return
     table = _table("Tools")
     table.add_column("tool", overflow="fold", ratio=1, min_width=8)
-    for heading in ("calls", "repeats", "same result", "errors", "wasted"):
+    for heading in ("calls", "repeats", "same", "errors", "wasted"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, tool in tools[:_TOOLS_SHOWN]:
         counts = (tool.calls, tool.repeats, tool.same, tool.errors, tool.wasted)

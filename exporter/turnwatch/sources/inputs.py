@@ -190,11 +190,11 @@ class _Kept:
     def read(self, size: int) -> bytes:
         if self._file is None:
             self._file = io.FileIO(sys.stdin.fileno(), closefd=False) if self._path == STDIN else io.FileIO(self._path)
-        more = self._file.read(size) or b""
-        if self.is_kept:
-            self.head += more
-        elif not more:
+        more = b"" if self._file.closed else self._file.read(size) or b""
+        if not more:
             self._file.close()
+        elif self.is_kept:
+            self.head += more
         return more
 
 

@@ -91,7 +91,7 @@ def read_values(source: IO[bytes] | Iterable[str | bytes], *, split_lists: bool 
             by one. Otherwise such a list is one value.
     """
     lines = _Lines(source)
-    while line := lines.next():
+    while line := lines.next(lists_in_pieces=split_lists):
         try:
             value = orjson.loads(line)
         except ValueError:
@@ -109,7 +109,7 @@ def _other(lines: _Lines, line: bytes, split_lists: bool) -> Iterator[Value | Br
     if not text:
         return
     number = lines.number
-    is_whole = len(line) <= MAX_VALUE_BYTES
+    is_whole = lines.is_whole
     begins = text[:1] in (b"{", b"[")
     if is_whole and begins:
         value = _parsed(text)
@@ -139,26 +139,35 @@ class _Lines:
 
     Attributes:
         number: The number of the line that was given last (1-based).
+        is_whole: Whether all of it was given.
         ended: How many lines came to their end so far.
     """
 
     def __init__(self, source: IO[bytes] | Iterable[str | bytes]) -> None:
         self.number = 0
+        self.is_whole = True
         self.ended = 0
         self._read_line, self._read = _readers_of(source)
         self._again = b""  # given back, and from where it is not read again yet
         self._at = 0
 
-    def next(self) -> bytes:
-        """The next line, or the beginning of one that is too long for a value; empty at the end."""
-        if self._at < len(self._again):
-            end = self._again.find(b"\n", self._at) + 1
-            line = self._again[self._at : end or len(self._again)]
-            self._at += len(line)
-            if not end:
-                line += self._read_line(MAX_VALUE_BYTES + 1)
-        else:
-            line = self._read_line(MAX_VALUE_BYTES + 1)
+    def next(self, *, lists_in_pieces: bool) -> bytes:
+        """The next line, or the beginning of one that is too long for a value; empty at the end.
+
+        Args:
+            lists_in_pieces: Of a list on a long line, too, no more than its beginning.
+        """
+        end = self._again.find(b"\n", self._at) + 1
+        line = self._again[self._at : end or len(self._again)]
+        self._at += len(line)
+        self.is_whole = True
+        if not end:
+            line += self._read_line(min(_LARGEST_PIECE, MAX_VALUE_BYTES + 1))
+            if not line.endswith(b"\n") and len(line) >= min(_LARGEST_PIECE, MAX_VALUE_BYTES + 1):
+                self.is_whole = not (lists_in_pieces and line.lstrip(_AROUND)[:1] == b"[")
+                if self.is_whole:
+                    line += self._read_line(max(0, MAX_VALUE_BYTES + 1 - len(line)))
+                    self.is_whole = len(line) <= MAX_VALUE_BYTES
         self.number = self.ended + 1
         self.ended += line.endswith(b"\n")
         return line

@@ -1,0 +1,229 @@
+"""``turnwatch scan``: its tables, its exit codes, its JUnit report, and what it says of bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from turnwatch.cli.scan import scan_app
+
+
+def scan(*arguments: object, columns: int = 80) -> Result:
+    return CliRunner(env={"COLUMNS": str(columns)}).invoke(scan_app, [str(argument) for argument in arguments])
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def calls(number: int, result: str = "[]", tool: str = "search_orders", **more: object) -> list[dict[str, object]]:
+    return [{"tool": tool, "args": {"customer_id": "C-7841"}, "result": result, **more}] * number
+
+
+def run(name: str, made: list[dict[str, object]], **more: object) -> str:
+    return json.dumps({"trajectory_id": name, "framework": "demo", "calls": made, **more}) + "\n"
+
+
+HEALTHY = run("healthy", calls(1))
+STUCK = run("stuck", calls(8, tokens_in=1_000_000, tokens_out=0, model="gpt-4o", cost_usd=2.5))
+POLLING = run("polling", [{**each, "result": f"{n} of 9 done"} for n, each in enumerate(calls(4, tool="job_status"))])
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    file = tmp_path / "runs.jsonl"
+    file.write_text(HEALTHY + STUCK + POLLING)
+    return file
+
+
+# Tables
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_the_tables_fit_the_terminal_and_say_what_it_comes_to(runs: Path, columns: int):
+    shown = scan(runs, columns=columns)
+    assert max(map(len, shown.stdout.splitlines())) <= columns
+    text = " ".join(shown.stdout.split())
+    assert re.search(r"runs.jsonl:2 stale_repeat.* 1-4 of 8 4", text)
+    assert re.search(r"demo 3 1 13 10 4 \$20.00", text)
+    assert re.search(r"search_\S+ 9 7 7 4.* job_\S+ 4 3", text)
+    assert "3 turns, 13 tool calls, 10 of them repeats; 1 turn stuck." in text
+    assert "A guard that stops at the first stuck verdict would have saved 4 tool calls and $10.00." in text
+    assert "A rule that only counts identical calls (more than 2 in a turn) flags 2 turns, 1 of them not stuck." in text
+
+
+def test_of_very_many_turns_the_worst_are_shown(tmp_path: Path):
+    file = tmp_path / "runs.jsonl"
+    file.write_text("".join(run(f"r{n}", calls(4 + n % 7, tool=f"tool{n % 30}")) for n in range(100)))
+    shown = scan(file).stdout
+    assert len(re.findall("stale_repeat", shown)) == 10
+    assert len(re.findall("1-4 of 10", shown)) == 10
+    assert "and 90 other turns with a loop or identical calls" in shown
+    assert "and 22 other tools" in shown
+
+
+def test_in_a_transcript_a_loop_begins_on_the_line_of_its_first_call(tmp_path: Path):
+    said: list[dict[str, Any]] = [{"role": "user", "content": "Find it"}]
+    for number, page in enumerate([0, 1, 1, 1, 1, 1]):
+        call = {"id": f"c{number}", "type": "function"}
+        function = {"name": "search", "arguments": json.dumps({"page": page})}
+        said.append({"role": "assistant", "content": None, "tool_calls": [{**call, "function": function}]})
+        said.append({"role": "tool", "tool_call_id": f"c{number}", "content": f"page {page}"})
+    file = tmp_path / "chat.jsonl"
+    file.write_text("\n".join(map(json.dumps, said)))
+    (turn,) = rows(scan(file, "--json"))
+    assert turn["line"] == 1
+    assert [(loop["severity"], loop["first_call"]) for loop in turn["loops"]] == [("warn", 2), ("stuck", 2)]
+    assert turn["loop_lines"] == [4, 4]
+    assert "chat.jsonl:4" in scan(file).stdout
+
+
+# Exit codes
+
+
+def test_the_exit_codes_are_in_the_help():
+    explained = " ".join(scan("--help").stdout.replace("│", " ").split())
+    assert "Exit codes: 0; 1 with --fail-on-loop and a stuck turn; 2 when something could not be read" in explained
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 0), (["--fail-on-loop"], 2)])
+def test_where_there_is_no_turn_a_check_does_not_pass(tmp_path: Path, arguments: list[str], code: int):
+    (tmp_path / "notes.md").write_text("# notes\n")
+    result = scan(tmp_path, *arguments)
+    assert result.exit_code == code
+    assert "turnwatch: no turn of an agent was found" in result.stderr
+
+
+# JUnit
+
+
+def report(path: Path) -> ElementTree.Element:
+    root = ElementTree.parse(path).getroot()
+    (suite,) = root
+    cases = list(suite)
+    assert (root.tag, suite.tag, {case.tag for case in cases}) == ("testsuites", "testsuite", {"testcase"})
+    for element in (root, suite):
+        assert int(element.attrib["tests"]) == len(cases)
+        assert int(element.attrib["failures"]) == len(suite.findall("*/failure"))
+        assert int(element.attrib["errors"]) == len(suite.findall("*/error"))
+    assert {name for case in cases for name in case.attrib} == {"classname", "name", "time"}
+    return suite
+
+
+def test_the_junit_report_has_a_test_case_a_turn_and_fails_those_that_are_stuck(runs: Path, tmp_path: Path):
+    out = tmp_path / "report.xml"
+    runs.write_text(HEALTHY + "{broken\n" + STUCK)
+    result = scan(runs, "--fail-on-loop", "--junit", out)
+    assert result.exit_code == 2
+    healthy, broken, stuck = report(out)
+    assert (healthy.attrib["classname"], healthy.attrib["name"]) == ("demo", f"{runs}:1 healthy")
+    assert len(healthy) == 0
+    assert (broken.attrib["name"], broken[0].tag, broken[0].attrib["message"]) == (f"{runs}:2", "error", "not JSON")
+    failure = stuck.find("failure")
+    assert failure is not None
+    assert failure.attrib["type"] == "stale_repeat"
+    assert failure.attrib["message"] == "stale_repeat of search_orders from call 1, detected at call 4"
+    assert failure.text is not None
+    for line in ("tool: search_orders", "first call: 1 (line 3)", "detected at call: 4", "wasted tool calls: 4"):
+        assert line in failure.text.splitlines()
+
+
+def test_the_junit_report_is_xml_whatever_names_there_are(tmp_path: Path):
+    file, out = tmp_path / "runs.jsonl", tmp_path / "report.xml"
+    file.write_text(run("<a&\x00\x1b[2J\ud800\"'>", calls(8, tool="]]>\x08\n\t<b>")))
+    assert scan(file, "--junit", out).exit_code == 0
+    (case,) = report(out)
+    assert "<a&" in case.attrib["name"]
+    assert "<b>" in case[0].attrib["message"]
+
+
+def test_a_report_that_cannot_be_written_is_said_to_be_so(runs: Path, tmp_path: Path):
+    result = scan(runs, "--junit", tmp_path / "nowhere" / "report.xml")
+    assert "nowhere/report.xml: the report cannot be written: No such file" in str(result.exception)
+
+
+# Bad input
+
+GOOD = HEALTHY + STUCK
+
+
+@pytest.mark.parametrize(
+    ("content", "turns", "said"),
+    [
+        pytest.param(GOOD.encode("utf-16"), 2, [], id="UTF-16"),
+        pytest.param(b"\xfe\xff" + GOOD.encode("utf-16-be"), 2, [], id="UTF-16 the other way round"),
+        pytest.param(b"\xef\xbb\xbf" + GOOD.replace("\n", "\r\n").encode(), 2, [], id="BOM and CRLF"),
+        pytest.param(GOOD.encode() + b"\0" * 512, 2, ["3: not JSON"], id="NUL bytes behind"),
+        pytest.param(b"\0" * 512 + b"\n" + GOOD.encode(), 2, ["1: not JSON"], id="NUL bytes before"),
+        pytest.param(GOOD.encode() + b"\xff\xfe\n" + HEALTHY.encode(), 3, ["3: not JSON"], id="no UTF-8"),
+        pytest.param(GOOD.encode()[:-30], 1, ["2: cut off"], id="cut off"),
+        pytest.param(b"garbage\n" + GOOD.encode() + b"[1, 2]\n7\n", 2, ["1:", "4:", "5:"], id="garbage between"),
+        pytest.param(b"", 0, ["empty"], id="empty"),
+        pytest.param(b"\n\n", 0, ["not a format that turnwatch reads"], id="blank"),
+        pytest.param(b"<html></html>", 0, ["not a format that turnwatch reads"], id="HTML"),
+        pytest.param(b'{"name": "demo"}', 0, ["not a format that turnwatch reads"], id="other JSON"),
+        pytest.param(bytes(range(256)) * 16, 0, ["not a format that turnwatch reads"], id="binary"),
+        pytest.param(b"\x89PNG\r\n\x1a\n\0\0\0", 0, ["not a format that turnwatch reads"], id="a picture"),
+        pytest.param(gzip.compress(GOOD.encode() * 99, mtime=0)[:-9], 0, ["ended before"], id="gzip cut off"),
+        pytest.param(b"\x1f\x8bnot gzip at all", 0, ["compression method"], id="no gzip"),
+        pytest.param(json.dumps([json.loads(HEALTHY)], indent=2).encode(), 1, [], id="an indented list"),
+        pytest.param(b"[" * 100_000, 0, ["not a format that turnwatch reads"], id="nested too deep"),
+    ],
+)
+def test_bad_input_gets_a_clear_line_and_the_rest_is_read(tmp_path: Path, content: bytes, turns: int, said: list[str]):
+    bad, good = tmp_path / "bad", tmp_path / "good.jsonl"
+    bad.write_bytes(content)
+    good.write_text(HEALTHY)
+    result = scan(bad, good, "--json")
+    assert result.exit_code == (2 if said else 0), result.stderr
+    read = [row for row in rows(result) if row["source"] == str(bad)]
+    assert len(read) == turns or "ended before" in said
+    assert [row["conversation_id"] for row in rows(result) if row["source"] == str(good)] == ["healthy"]
+    lines = result.stderr.splitlines()
+    assert len(lines) == len(said)
+    for line, part in zip(lines, said, strict=True):
+        assert line.startswith(f"turnwatch: {bad}:")
+        assert part in line
+
+
+def test_of_a_file_that_is_broken_all_over_a_few_places_are_named(tmp_path: Path):
+    file = tmp_path / "runs.jsonl"
+    file.write_text(HEALTHY + "broken\n" * 5000)
+    lines = scan(file, "--json").stderr.splitlines()
+    assert len(lines) == 21
+    assert lines[-1] == f"turnwatch: {file}: 4980 more places that cannot be read"
+
+
+def test_several_formats_in_one_folder_are_all_read(tmp_path: Path, runs: Path):
+    span = {
+        "name": "chat gpt-4o",
+        "context": {"trace_id": "0x1", "span_id": "0x2"},
+        "start_time": "2026-01-05T10:00:00Z",
+        "end_time": "2026-01-05T10:00:01Z",
+        "attributes": {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o"},
+    }
+    (tmp_path / "spans.jsonl").write_text(json.dumps(span) + "\n")
+    (tmp_path / "chat.json").write_text(
+        json.dumps([{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}])
+    )
+    (tmp_path / "README").write_text("notes")
+    result = scan(tmp_path, "--json")
+    assert (result.exit_code, result.stderr) == (0, "")
+    by_file = sorted((Path(row["source"]).name, row["iterations"]) for row in rows(result))
+    assert by_file == [("chat.json", 1), ("runs.jsonl", 1), ("runs.jsonl", 4), ("runs.jsonl", 8), ("spans.jsonl", 1)]
+
+
+def test_a_name_with_control_characters_does_nothing_to_the_terminal(tmp_path: Path):
+    file = tmp_path / "a\x1b[2J.jsonl"
+    file.write_text("broken\n")
+    result = scan(file)
+    assert "\x1b" not in result.stderr + result.stdout
+    assert "a�[2J.jsonl" in result.stderr
