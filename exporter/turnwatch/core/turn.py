@@ -330,6 +330,27 @@ class TurnState(TurnCounts):
             self._conversation.tokens += tokens
             self.series.conversation_spend.put(self._conversation.spend_usd, expires)
 
+    def adopt(self, child: TurnState) -> None:
+        """Take a turn for one that this one started, where that shows only after both have begun.
+
+        What it has spent counts in the totals from here up, and what it spends yet will.
+        """
+        watch = self.watch
+        with watch.lock:
+            above: TurnState | None = self
+            while above is not None and above is not child:
+                above = above.parent
+            if above is child or child.parent is not None or child.watch is not watch:
+                return
+            child.parent = above = self
+            expires = child.last_active + watch.window
+            while above is not None:
+                above.total_spend_usd += child.total_spend_usd
+                above.total_tokens += child.total_tokens
+                above.series.spend.put(above.total_spend_usd, expires)
+                above.series.tokens.put(above.total_tokens, expires)
+                above = above.parent
+
     # The end
 
     def end(self, stop_reason: str = "final_answer", at: float | None = None) -> None:

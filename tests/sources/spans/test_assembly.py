@@ -235,6 +235,26 @@ def test_calls_that_name_their_agent_do_not_wait(named_late):
     assert tool_calls_of(meter) == {("bot", "search"): 1}
 
 
+@pytest.mark.parametrize("is_one_batch", [True, False])
+def test_what_a_sub_agent_spends_counts_towards_the_agent_above_it(story, is_one_batch):
+    inner = [story.chat(20, at=2, tokens=100), story.tool(20, at=3), story.agent(20, 9, name="inner")]
+    outer = [story.chat(9, at=8, tokens=7), story.agent(9)]
+    for batch in [inner + outer] if is_one_batch else [[span] for span in inner + outer]:
+        story.feed(*batch)
+    turns = story.all_turns()
+    assert turns["inner"].parent is turns["bot"]
+    assert (turns["inner"].total_tokens, turns["bot"].usage.total, turns["bot"].total_tokens) == (101, 8, 109)
+    assert turns["bot"].total_spend_usd == pytest.approx(turns["bot"].spend_usd + turns["inner"].spend_usd)
+
+
+def test_what_a_sub_agent_spends_after_its_parent_is_known_counts_there_as_well(story):
+    story.feed(story.chat(20, at=2), story.chat(20, at=3), story.tool(20, at=4))
+    story.feed(story.chat(9, at=8, tokens=7), story.agent(20, 9, name="inner"), story.agent(9))
+    story.feed(story.chat(20, at=5, tokens=1000))
+    turns = story.all_turns()
+    assert turns["bot"].total_tokens == 8 + turns["inner"].usage.total == 8 + 2 * 11 + 1001
+
+
 def test_steps_that_take_long_do_not_split_a_turn():
     story = Story(settle_seconds=30)
     for number in range(3):

@@ -13,6 +13,7 @@ from turnwatch.sources.spans.messages import Asked
 Fact = ToolFact | ModelFact
 _MAX_NESTING: Final = 64
 SEVERAL: Final = "\0several"
+_MAX_ORPHANS: Final = 64
 
 
 @final
@@ -70,6 +71,7 @@ class Scope:
         service: What to call the agent, should nothing name it.
         failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
         models_by: Who wrote its model spans, or SEVERAL; None before the first.
+        orphans: Turns of sub-agents that wait for the turn, which is their parent.
         pending: Calls that wait for the turn.
         weight: About how many bytes those take.
         seen_by_mcp: Tool calls seen by MCP only; they count if no other span stands for them.
@@ -103,6 +105,7 @@ class Scope:
         "last_ns",
         "model_name",
         "models_by",
+        "orphans",
         "pending",
         "pending_models",
         "reads_replies",
@@ -149,6 +152,7 @@ class Scope:
         # Calls that wait
         self.pending: list[Fact] | None = None
         self.pending_models = 0
+        self.orphans: tuple[TurnState, ...] = ()
         self.models_by: str | None = None
         self.weight = 0
         self.seen_by_mcp: list[ToolFact] | None = None
@@ -205,6 +209,19 @@ class Scope:
             scope = scope.found()
             scope.child_turns = True
             scope = scope.above
+
+    def adopt(self, child: TurnState) -> None:
+        """Take a turn for a sub-agent's of this one's turn, now or once that is open."""
+        if self.turn is not None:
+            self.turn.adopt(child)
+        elif not self.closed and len(self.orphans) < _MAX_ORPHANS:
+            self.orphans = (*self.orphans, child)
+
+    def adopt_waiting(self, other: Scope) -> None:
+        """Take the sub-agents' turns that wait in a scope, which may be this one."""
+        children, other.orphans = other.orphans, ()
+        for child in children:
+            self.adopt(child)
 
     def take_hints(self, other: Scope) -> None:
         """Keep what another scope knows of the agent, where this one knows nothing."""

@@ -139,6 +139,7 @@ class Turns:
         kept.is_agent = above.is_agent
         kept.take_hints(gone)
         gone.into = kept
+        kept.adopt_waiting(gone)
         self._unsettled.pop(gone, None)
         if gone.seen_by_mcp and not kept.has_tools:
             kept.seen_by_mcp = (kept.seen_by_mcp or []) + gone.seen_by_mcp
@@ -163,6 +164,9 @@ class Turns:
         scope.says_above()
         parent = scope.above.found() if scope.above is not None else None
         self._recorder.open(scope, parent.turn if parent is not None and not parent.closed else None)
+        if parent is not None and parent.turn is None and scope.turn is not None:
+            parent.adopt(scope.turn)
+        scope.adopt_waiting(scope)
         self.weigh(scope)
         self._open[scope] = scope.since if now is None else now
         self._of_trace.setdefault(scope.trace_id, scope)
@@ -183,6 +187,7 @@ class Turns:
             scope.above = above
             if scope.turn is not None:
                 scope.says_above()
+                above.adopt(scope.turn)
         if scope.turn is None:
             if scope.is_empty:
                 if scope.saw_agent and not scope.child_turns:
@@ -326,6 +331,7 @@ class Turns:
                 if of_trace not in self._unsettled:
                     self._unsettle(of_trace, now)
             scope.into = of_trace
+            of_trace.adopt_waiting(scope)
             for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
                 self.add(of_trace, fact, now)
             return
