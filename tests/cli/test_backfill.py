@@ -192,3 +192,26 @@ def test_a_sub_agent_spends_on_its_parents_account(tmp_path):
     events = list(log.events())
     assert [event.kind for event in events] == [Kind.TURN_BEGAN, Kind.TURN_BEGAN, Kind.TURN_ENDED, Kind.TURN_ENDED]
     assert events[1].body.parent == events[0].turn
+
+
+@pytest.mark.parametrize("odd", [1.78e12, 1.78e18, -5.0, float("nan"), float("inf"), 1e300], ids=str)
+def test_times_that_are_no_seconds_since_the_epoch_are_none(tmp_path, odd):
+    """Milliseconds, nanoseconds and worse would be scraped until the year 58,000."""
+    calls = [call(START), call(odd), call(START + 10)]
+    runs = write(tmp_path / "runs.jsonl", trajectory("a", calls), trajectory("b", [call(odd)], agent="odd"))
+    lines = lines_of(runs)
+    calls = samples(lines, "agent_tool_calls_total", agent="bot", outcome="ok")
+    assert max(calls) < START + 400
+    assert calls[max(calls)] == 3
+    lines = lines_of(runs, "--from", "2026-06-01")
+    assert max(samples(lines, "agent_turns_total", agent="odd").values()) == 1
+
+
+def test_calls_whose_arguments_are_nested_very_deep_are_counted(tmp_path):
+    deep = "[" * 900 + "]" * 900
+    calls = ",".join(f'{{"tool": "t", "args": {{"x": {deep}}}, "result": "r", "ts": {START + n}}}' for n in range(3))
+    runs = tmp_path / "runs.jsonl"
+    runs.write_text(f'{{"trajectory_id": "a", "agent": "bot", "exit": "done", "calls": [{calls}]}}\n', encoding="utf-8")
+    lines = lines_of(runs)
+    assert max(samples(lines, "agent_duplicate_tool_calls_total", tool="t").values()) == 1
+    assert max(samples(lines, "turnwatch_internal_errors_total").values()) == 0

@@ -6,8 +6,12 @@ import pytest
 from typer.testing import CliRunner
 
 from turnwatch.cli.tune import tune_app
+from turnwatch.core.events import ModelCall, Usage
 from turnwatch.pack.config_file import config_of
 from turnwatch.pack.render import rule_file
+from turnwatch.pack.tuning.outcomes import Outcome
+from turnwatch.pack.tuning.runs import Quantity, Runs
+from turnwatch.settings import Settings
 from turnwatch.settings_file import load_settings
 
 
@@ -244,3 +248,18 @@ def test_everything_fits_eighty_columns_and_has_no_colour_when_it_is_no_terminal
     assert "\x1b" not in shown
     assert max(len(line) for line in shown.splitlines() if not line.lstrip().startswith(("#", "-"))) <= 80
     assert "coder: 110 turns, 100 succeeded, 10 failed, 10 stuck" in shown
+
+
+def test_a_parents_spend_takes_in_the_sub_agents_that_stand_behind_it_in_the_file():
+    runs = Runs(Settings())
+    watch = runs.new_watch()
+    parent = watch.open_turn("lead", at=0.0)
+    child = watch.open_turn("helper", parent=parent, at=1.0)
+    for turn in (parent, child):
+        turn.begin_model(1.0)
+        turn.end_model(ModelCall("m", usage=Usage(input=900, output=100), spend_usd=0.25, started=1.0, ended=2.0))
+        turn.end(at=3.0)
+        runs.add(turn, Outcome.SUCCESS)
+    assert list(runs.agents["lead"].of(Quantity.SPEND_USD)) == [(0.5, 1)]
+    assert list(runs.agents["lead"].of(Quantity.TOKENS)) == [(2000, 1)]
+    assert list(runs.agents["helper"].of(Quantity.SPEND_USD)) == [(0.25, 1)]

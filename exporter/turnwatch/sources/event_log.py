@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Final
 
-from turnwatch.core.events import ModelCall, ToolCall
+from turnwatch.core.events import MISSING, ModelCall, ToolCall
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
+from turnwatch.sources.times_of_day import TimesOfDay
 
-# No agent ran before 2000: smaller times count from the beginning of a recording.
-_EARLIEST: Final = 946_684_800.0
 _BATCH: Final = 1_000
 _PROTOCOL: Final = 5
 
@@ -75,18 +74,14 @@ class _Recording:
 
     Attributes:
         place: Where among events of the same time its beginning stands.
-        offset: What is added to the file's times.
-        is_timed: Whether the file's times are times of day.
     """
 
-    __slots__ = ("began", "is_timed", "latest", "number", "offset", "place")
+    __slots__ = ("number", "place", "times")
 
-    def __init__(self, number: int, place: int, began: float, offset: float, *, is_timed: bool) -> None:
+    def __init__(self, number: int, place: int, times: TimesOfDay) -> None:
         self.number = number
         self.place = place
-        self.began = self.latest = began
-        self.offset = offset
-        self.is_timed = is_timed
+        self.times = times
 
 
 class EventLog:
@@ -143,8 +138,12 @@ class EventLog:
         if turn.ended or self._is_left_out(recording):
             return
         call = copy.copy(call)
-        began, ended = self._place_in_time(recording, call)
-        number = self._note(began, recording, Kind.TOOL_BEGAN, call)
+        began, ended = recording.times.place(call)
+        try:
+            number = self._note(began, recording, Kind.TOOL_BEGAN, call)
+        except RecursionError:  # arguments nested so deep: the hash and the canonical form say enough of them
+            call.args = MISSING
+            number = self._note(began, recording, Kind.TOOL_BEGAN, call)
         self._note(ended, recording, Kind.TOOL_ENDED, call=number)
 
     def model_ended(self, turn: TurnState, call: ModelCall) -> None:
@@ -153,7 +152,7 @@ class EventLog:
         if turn.ended or self._is_left_out(recording):
             return
         call = copy.copy(call)
-        began, ended = self._place_in_time(recording, call)
+        began, ended = recording.times.place(call)
         self._note(began, recording, Kind.MODEL_BEGAN)
         self._note(ended, recording, Kind.MODEL_ENDED, call)
 
@@ -164,47 +163,32 @@ class EventLog:
             self.left_out += 1
             return
         self.turns += 1
-        ended = max(recording.latest, turn.started + turn.elapsed_seconds + recording.offset)
-        if not recording.is_timed:
+        ended = recording.times.end(turn.started + turn.elapsed_seconds)
+        if not recording.times.is_known:
             self._next_start = ended + self._spacing
         parent = None if turn.parent is None else self._recording(turn.parent).number
         conversation = turn.conversation_id
         if conversation is not None:
             conversation = f"{self._file_of.get(turn.watch, 0)}/{conversation}"
         beginning = Beginning(turn.agent, turn.turn_id, turn.source, conversation, parent)
-        self._note(recording.began, recording, Kind.TURN_BEGAN, beginning, place=recording.place)
+        self._note(recording.times.began, recording, Kind.TURN_BEGAN, beginning, place=recording.place)
         self._note(ended, recording, Kind.TURN_ENDED, turn.stop_reason)
 
     def _is_left_out(self, recording: _Recording) -> bool:
-        return not recording.is_timed and self._next_start is None
+        return not recording.times.is_known and self._next_start is None
 
     def _recording(self, turn: TurnState) -> _Recording:
         recording = self._recordings.get(turn)
         if recording is None:
-            above = None if turn.parent is None else self._recording(turn.parent)
-            is_timed = turn.started >= _EARLIEST
-            offset = 0.0
-            if not is_timed and self._next_start is not None:
-                is_within = turn.parent is not None and not turn.parent.ended
-                offset = above.offset if above is not None and is_within else self._next_start - turn.started
+            starting = self._next_start
+            if turn.parent is not None and not turn.parent.ended and starting is not None:
+                above = self._recording(turn.parent).times
+                if not above.is_known:  # both count from the same moment
+                    starting = turn.started + above.offset
             self._numbers += 1
-            recording = self._recordings[turn] = _Recording(
-                self._numbers, self._next_place(), turn.started + offset, offset, is_timed=is_timed
-            )
+            times = TimesOfDay(turn.started, starting, self._spacing)
+            recording = self._recordings[turn] = _Recording(self._numbers, self._next_place(), times)
         return recording
-
-    def _place_in_time(self, recording: _Recording, call: ToolCall | ModelCall) -> tuple[float, float]:
-        """Give a call's times as times of day. A call without any is put after the latest one, and keeps none."""
-        said = call.started if call.started is not None else call.ended
-        if said is None or (recording.is_timed and said < _EARLIEST):
-            call.started = call.ended = None
-            began = ended = recording.latest + (0.0 if recording.is_timed else self._spacing)
-        else:
-            began = call.started = said + recording.offset
-            ended = call.ended = max(began, (call.ended or 0.0) + recording.offset)
-        recording.began = min(recording.began, began)
-        recording.latest = max(recording.latest, ended)
-        return began, ended
 
     def _note(
         self,

@@ -93,10 +93,11 @@ class ToolRuns:
         calls, errors: All calls, and those that failed.
         same, changed: Repeats whose result was known to be the same as before, or another.
         identical_calls: Most identical calls in a turn, over the healthy turns that used the tool.
+        flagged: Of those turns the ones that the present threshold would have flagged.
     """
 
     def __init__(self) -> None:
-        self.calls = self.errors = self.same = self.changed = 0
+        self.calls = self.errors = self.same = self.changed = self.flagged = 0
         self.identical_calls = Distribution()
 
 
@@ -206,8 +207,10 @@ class Runs:
             if any(count > turn.watch.max_identical_calls(turn.agent, tool) for tool, count in by_tool.items()):
                 agent.flagged[quantity, group] += 1
         if group.is_healthy:
-            for tool, count in maxima.identical.items():
-                self._tool(tool).identical_calls.add(count)
+            for name, count in maxima.identical.items():
+                tool = self._tool(name)
+                tool.identical_calls.add(count)
+                tool.flagged += count > turn.watch.max_identical_calls(turn.agent, name)
 
     def _add_totals(self, agent: AgentRuns, group: Group, turn: TurnState) -> None:
         kept = _totals_of(turn)

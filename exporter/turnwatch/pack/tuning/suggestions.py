@@ -177,7 +177,7 @@ class _Suggester:
         if (override and override.polling) or len(counts) < self.min_turns:
             return
         present = self.limits.of_tool("identicalCalls", name)
-        flagged = counts.past(present)
+        flagged = tool.flagged
         if flagged > _TOLERATED * len(counts):
             known = tool.same + tool.changed
             results = f" {tool.changed / known:.0%} of its repeats brought another result." if known else ""
@@ -185,8 +185,9 @@ class _Suggester:
                 ("tools", "overrides", name, "max_identical_calls"),
                 int(counts.quantile(0.99)),
                 _plain(present),
-                f"{flagged} of {len(counts)} healthy turns with this tool ({flagged / len(counts):.0%}) made more than "
-                f"{shown(present)} identical calls.{results} Calls in vain still page: AgentLoopDetected.",
+                f"{flagged} of {len(counts)} healthy turns with this tool ({flagged / len(counts):.0%}) made more "
+                f"identical calls than the present {shown(present)}.{results} Calls in vain still page: "
+                "AgentLoopDetected.",
             )
 
     def _of_errors(self, name: str, tool: ToolRuns) -> Iterator[Suggestion]:
