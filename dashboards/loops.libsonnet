@@ -117,9 +117,9 @@ function(config)
             kind: 'trend',
             title: 'Repetition over a conversation',
             description: 'Largest number of identical tool calls over the turns of one conversation that was active in the last '
-                         + config.window + '. The dashed lines are the alert thresholds.',
+                         + config.window + '. From the dashed lines on it is an alert.',
             unit: 'short',
-            limits: config.thresholds.conversationIdenticalCalls,
+            limits: shared.past(config.thresholds.conversationIdenticalCalls),
             queries: { '{{agent}}': q.max(q.ofAgent('agent_conversation_identical_calls_max'), ['agent']) },
           },
         ],

@@ -4,7 +4,8 @@ local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
   local shared = sharedPanels(config);
-  local agentAlerts = ['alertname=~"Agent.+"', 'severity=~"critical|warning"'];
+  local ours = 'alertname=~"Agent.+"';
+  local agentAlerts = [ours, 'severity=~"critical|warning"'];
   {
     uid: 'turnwatch-overview',
     title: 'Agents / Fleet overview',
@@ -33,12 +34,16 @@ function(config)
           {
             kind: 'times',
             title: 'Firing alerts',
-            description: 'When which alert fired for which agent.',
+            description: 'When which alert fired for which agent: warnings orange, critical ones red.',
             unit: 'short',
             width: 24,
             height: 6,
-            holds: 'firing',
-            queries: { '{{alertname}} {{agent}} {{tool}}': q.max(q.firing(agentAlerts), ['alertname', 'agent', 'tool']) },
+            queries: {
+              '{{alertname}} {{agent}} {{tool}}': q.max(
+                q.firing([ours, 'severity="warning"']) + ' or ' + q.firing([ours, 'severity="critical"']) + ' * 2',
+                ['alertname', 'agent', 'tool']
+              ),
+            },
           },
         ],
       },

@@ -65,10 +65,20 @@ function(config)
       {
         title: 'Service',
         panels: [
-          counted('Export requests', 'Requests that `turnwatch serve` received, by what became of them.', 'turnwatch_requests_total', 'outcome') { stacked: true, width: 6 },
-          counted('Passed on', 'Spans and log records passed on; for metrics, requests.', 'turnwatch_forwarded_total', 'signal') { width: 6 },
-          counted('Not passed on', 'Spans and log records that were accepted but not passed on.', 'turnwatch_forward_dropped_total', 'reason') { width: 6 },
-          counted('Retries', 'Attempts to pass a request on that failed and are made again.', 'turnwatch_forward_retries_total', '') { width: 6 },
+          counted('Export requests', 'Requests that `turnwatch serve` received, by what became of them.', 'turnwatch_requests_total', 'outcome') { stacked: true },
+          counted('Passed on', 'Spans and log records passed on; for metrics, requests.', 'turnwatch_forwarded_total', 'signal'),
+          counted('Not passed on', 'Spans and log records that were accepted but not passed on.', 'turnwatch_forward_dropped_total', 'reason'),
+          counted('Retries', 'Attempts to pass a request on that failed and are made again.', 'turnwatch_forward_retries_total', '') { width: 12 },
+          {
+            kind: 'trend',
+            title: 'Queue',
+            description: 'How full the fullest queue of what is to be passed on is. What finds no room is dropped.',
+            unit: 'percentunit',
+            width: 12,
+            max: 1,
+            limits: { warning: 0.5, critical: 0.9 },
+            queries: { Queue: q.max(q.ofJob('turnwatch_forward_queue_ratio')) },
+          },
         ],
       },
       {

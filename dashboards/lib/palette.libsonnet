@@ -10,7 +10,7 @@ local grey = '#DDDDDD';
 local wine = '#882255';
 
 {
-  good: blue,
+  good: sky,
   warning: orange,
   critical: vermilion,
 
@@ -30,7 +30,7 @@ local wine = '#882255';
     outcome: { ok: blue, 'error': vermilion, cached: sky, denied: purple },
     result: { same: vermilion, changed: blue, unknown: grey },
     type: { input: blue, output: orange, cache_read: sky, cache_write: green, reasoning: purple },
-    severity: { observe: sky, warn: orange, stuck: vermilion, warning: orange, critical: vermilion },
+    severity: { observe: sky, warn: orange, stuck: vermilion },
     verdict: { pass: blue, fail: vermilion, unknown: grey },
     mode: { full: blue, args_only: orange, none: grey },
   },

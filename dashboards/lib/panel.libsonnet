@@ -11,14 +11,16 @@ local thresholds(limits, below=palette.good) = {
     + [{ color: palette[name], value: limits[name] } for name in ['warning', 'critical'] if std.objectHas(limits, name)],
 };
 
-// A panel whose legend is one closed label gets that label's colours.
+// A panel whose legend is a closed label, or ends with one, gets that label's colours.
 local colours(spec) = [
   {
-    matcher: { id: 'byName', options: value },
+    matcher: if isAll then { id: 'byName', options: value } else { id: 'byRegexp', options: '/ ' + value + '$/' },
     properties: [{ id: 'color', value: { mode: 'fixed', fixedColor: palette.ofLabel[label][value] } }],
   }
   for label in std.objectFields(palette.ofLabel)
-  if std.objectHas(spec.queries, '{{' + label + '}}')
+  for legend in std.objectFields(spec.queries)
+  for isAll in [legend == '{{' + label + '}}']
+  if isAll || std.endsWith(legend, ' {{' + label + '}}')
   for value in std.objectFields(palette.ofLabel[label])
 ];
 
@@ -92,14 +94,20 @@ local kinds = {
     },
   },
 
-  // When something held, a bar for each label value.
+  // When something held, a bar for each label value: 1 for a warning, 2 for what is critical.
   times(spec): {
     type: 'state-timeline',
     fieldConfig: {
       defaults: {
         color: { mode: 'thresholds' },
         custom: { fillOpacity: 80, lineWidth: 0 },
-        mappings: [{ type: 'value', options: { '1': { text: spec.holds, color: palette.critical, index: 0 } } }],
+        mappings: [{
+          type: 'value',
+          options: {
+            '1': { text: 'warning', color: palette.warning, index: 0 },
+            '2': { text: 'critical', color: palette.critical, index: 1 },
+          },
+        }],
       },
       overrides: [],
     },
@@ -144,8 +152,8 @@ local kinds = {
           matcher: { id: 'byName', options: column },
           properties: [{ id: 'unit', value: spec.columns[column].unit }, { id: 'noValue', value: '–' }] + (
             if std.objectHas(spec.columns[column], 'limits') then [
-              { id: 'thresholds', value: thresholds(spec.columns[column].limits, below='transparent') },
-              { id: 'custom.cellOptions', value: { type: 'color-background', mode: 'basic' } },
+              { id: 'thresholds', value: thresholds(spec.columns[column].limits, below='text') },
+              { id: 'custom.cellOptions', value: { type: 'color-text' } },
             ] else []
           ) + std.get(spec.columns[column], 'properties', [])
         }

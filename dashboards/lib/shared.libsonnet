@@ -4,7 +4,7 @@ local q = import 'query.libsonnet';
 function(config) {
   local limits = config.thresholds,
   local lately = ' over the last ' + config.window + '. ',
-  local lines = 'The dashed lines are the alert thresholds.',
+  local lines = 'From the dashed lines on it is an alert.',
 
   // A number on the top row, and the limit it turns orange at: a count is too high from one past its threshold.
   number:: { kind: 'number', unit: 'short', width: 4, height: 4 },
@@ -52,18 +52,18 @@ function(config) {
   identicalCalls: {
     kind: 'trend',
     title: 'Identical calls in one turn',
-    description: 'Largest number of identical tool calls within one turn' + lately + 'The dashed line is the alert threshold.',
+    description: 'Largest number of identical tool calls within one turn' + lately + 'From the dashed line on it is an alert.',
     unit: 'short',
-    limits: { warning: limits.identicalCalls },
+    limits: $.past({ warning: limits.identicalCalls }),
     whenEmpty: 'No call was repeated',
     queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_identical_calls_max') + ' > 1', ['agent', 'tool']) },
   },
   staleCalls: {
     kind: 'trend',
     title: 'Stale calls in one turn',
-    description: 'Largest number of identical calls with the same result while nothing changed in between, within one turn' + lately + 'Past the dashed line they page.',
+    description: 'Largest number of identical calls with the same result while nothing changed in between, within one turn' + lately + 'From the dashed line on they page.',
     unit: 'short',
-    limits: { critical: limits.identicalCalls },
+    limits: $.past({ critical: limits.identicalCalls }),
     whenEmpty: 'No call was repeated in vain',
     queries: { '{{agent}} · {{tool}}': q.max(q.ofAgent('agent_turn_stale_calls_max') + ' > 1', ['agent', 'tool']) },
   },
@@ -89,7 +89,8 @@ function(config) {
     title: title,
     description: what + ' that was active in the last ' + config.window + '. ' + lines,
     unit: unit,
-    limits: limits[threshold],
+    // Of whole numbers, the first one past the threshold.
+    limits: if unit == 'short' then $.past(limits[threshold]) else limits[threshold],
     queries: { '{{agent}}': q.max(q.ofAgent(gauge), ['agent']) },
   },
   longestTurns: self.largest('Longest turn', 'Most model calls of one turn', 'short', 'agent_turn_iterations_max', 'iterations'),

@@ -1,8 +1,9 @@
 """Draw every dashboard with Grafana's own panel components, from what a real Prometheus answers.
 
-Usage: python dashboards/preview/draw.py PACKAGES PICTURES
+Usage: python dashboards/preview/draw.py PACKAGES PICTURES [WIDTH [DASHBOARD...]]
 
 PACKAGES is the folder whose ``node_modules`` holds what package.json asks for; the PNGs are written to PICTURES.
+WIDTH is in pixels, 1600 by default. All dashboards are drawn unless some are named by uid.
 """
 
 import json
@@ -30,7 +31,6 @@ from turnwatch.demo.programs import find_programs  # noqa: E402
 
 Json = dict[str, Any]
 
-WIDTH = 1600
 STEP = 15
 CHROMIUM = [
     "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -38,13 +38,14 @@ CHROMIUM = [
     "--allow-file-access-from-files", "--virtual-time-budget=10000",
 ]  # fmt: skip
 PAGE = """<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="page.css">
-<style>body {{ margin: 0 }} .empty {{ display: grid; place-items: center; height: 100% }}</style>
+<style>@font-face {{ font-family: Inter; src: local("Inter"), local("Liberation Sans"), local("DejaVu Sans") }}
+body {{ margin: 0 }} .empty {{ display: grid; place-items: center; height: 100% }}</style>
 <div id="page"></div><script>window.PREVIEW = {data}</script><script src="page.js"></script>
 """
 
 
-def main(packages: Path, pictures: Path) -> None:
-    """Draw all dashboards.
+def main(packages: Path, pictures: Path, width: int, wanted: list[str]) -> None:
+    """Draw the dashboards.
 
     Raises:
         SystemExit: A page failed, or a panel shows nothing. The message says which.
@@ -54,9 +55,9 @@ def main(packages: Path, pictures: Path) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         bundle(packages, folder)
-        for dashboard, data in answered(folder):
+        for dashboard, data in answered(folder, wanted):
             picture = pictures / f"{dashboard['uid']}.png"
-            wrong += [f"{picture.name}: {what}" for what in shoot(folder, dashboard, data, picture)]
+            wrong += [f"{picture.name}: {what}" for what in shoot(folder, dashboard, data, picture, width)]
             print(picture)
     if wrong:
         raise SystemExit("\n".join(wrong))
@@ -77,7 +78,7 @@ def bundle(packages: Path, folder: Path) -> None:
     )  # fmt: skip
 
 
-def answered(folder: Path) -> Iterator[tuple[Json, Json]]:
+def answered(folder: Path, wanted: list[str]) -> Iterator[tuple[Json, Json]]:
     """Yield each dashboard with the answers to its queries, over an hour."""
     # Two minutes past a multiple of five: a time at the very end of an axis would be cut.
     end = int(time.time()) // 300 * 300 - 180
@@ -92,6 +93,8 @@ def answered(folder: Path) -> Iterator[tuple[Json, Json]]:
 
     with running("prometheus", command, folder) as url:
         for path in sorted((ROOT / "dashboards").glob("*.json")):
+            if wanted and path.stem not in wanted:
+                continue
             dashboard = json.loads(path.read_text("utf-8"))
             answers = {
                 panel["id"]: [ask(url, target, end) for target in panel["targets"]]
@@ -115,13 +118,13 @@ def ask(url: str, target: Json, end: int) -> list[Json]:
     return get_json(f"{url}/api/v1/{path}")["data"]["result"]
 
 
-def shoot(folder: Path, dashboard: Json, data: Json, picture: Path) -> Iterator[str]:
+def shoot(folder: Path, dashboard: Json, data: Json, picture: Path, width: int) -> Iterator[str]:
     """Take the picture and yield what is wrong with it."""
     page = folder / "page.html"
     text = json.dumps(data).replace("</", "<\\/")
     page.write_text(PAGE.format(data=text), encoding="utf-8")
     rows = max(panel["gridPos"]["y"] + panel["gridPos"]["h"] for panel in dashboard["panels"])
-    window = f"--window-size={WIDTH},{56 + rows * 38}"
+    window = f"--window-size={width},{56 + rows * 38}"
     chromium = [*CHROMIUM, window, f"--user-data-dir={folder / 'browser'}"]
     subprocess.run(
         [*chromium, f"--screenshot={picture.resolve()}", page.as_uri()], check=True, capture_output=True, timeout=180
@@ -142,4 +145,4 @@ def shoot(folder: Path, dashboard: Json, data: Json, picture: Path) -> Iterator[
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), Path(sys.argv[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int((sys.argv[3:4] or ["1600"])[0]), sys.argv[4:])

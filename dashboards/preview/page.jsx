@@ -42,6 +42,8 @@ function Panel({ panel, series }) {
 }
 
 async function draw() {
+  // The width of an axis is measured in this font before anything is drawn in it.
+  await document.fonts.load('12px Inter');
   const drawn = await Promise.all(
     dashboard.panels.map(async (panel) => ({
       panel,

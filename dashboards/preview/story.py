@@ -66,6 +66,7 @@ GAUGES = {
     "agent_conversation_spend_usd_max": (0.3, 0.13),
     "agent_conversation_identical_calls_max": (2, 0.9),
     "agent_open_turns": (5, 0),
+    "turnwatch_forward_queue_ratio": (0.05, 0),
     "agent_open_turn_age_seconds_max": (35, 60),
 }
 
@@ -127,7 +128,7 @@ class Incident:
         until = STOPPED + (0 if "open" in name else 10)
         if in_loop and STUCK <= step < until:
             value += (min(step, STOPPED) - STUCK) * a_minute * STEP_SECONDS / 60
-        return round(value, 4) if "usd" in name else round(value)
+        return round(value, 4) if "usd" in name or "ratio" in name else round(value)
 
     def _grows(self, metric: Metric, labels: Labels, in_loop: bool, step: int, noise: random.Random) -> float:
         looping = in_loop and STUCK <= step < STOPPED
