@@ -169,3 +169,25 @@ def test_everything_else_is(shown):
     evidence = evidence_of(shown)
     assert evidence is not None
     assert evidence.exact == Evidence.of(shown).exact
+
+
+@pytest.mark.parametrize(
+    ("text", "normal"),
+    [
+        ("DECember 3: PROCESS #44 took 7MINS", "<date>: <pid> took <duration>"),
+        ("İstanbul, March 12, 2024 10:11", "İstanbul, <date> 10:11"),
+        ("at 12:11:10,5 12:11:10", "at <clock> <clock>"),
+        ("(tmp/a-b.c),/var/folders/x/y tmpabc123", "(<temporary>),/<temporary> <temporary>"),
+        ("abcdef1 facade7 facades 1234567 0xFF", "<hexadecimal> <hexadecimal> facades 1234567 <hexadecimal>"),
+        ("trocess 12 phread 3 varchar/tmp xtmp/a x5s 5sx _5s", "trocess 12 phread 3 varchar/tmp xtmp/a x5s 5sx _5s"),
+    ],
+)
+def test_what_is_volatile_begins_and_ends_as_a_word_in_any_case(text, normal):
+    assert normalise(text) == normal
+
+
+def test_a_simhash_is_the_same_for_words_that_were_and_were_not_met_before():
+    words = [f"word{number}" for number in range(40_000)]  # more than are remembered
+    first = [simhash(" ".join(words[at : at + 400])) for at in range(0, 40_000, 400)]
+    assert [simhash(" ".join(words[at : at + 400])) for at in range(0, 40_000, 400)] == first
+    assert simhash("the quick brown fox jumps over the lazy dog and goes home") == 0x175A52107003D01B

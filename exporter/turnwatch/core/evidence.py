@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import Counter
 from typing import Any, Final, final
 
 import orjson
@@ -211,31 +210,46 @@ def hash_text(text: str) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-# What differs between two runs of the same command although nothing that matters changed.
-# Every branch begins at the start of a word, which is cheap to tell.
+# What differs between two runs of the same command although nothing that matters changed, each after what is no
+# part of a word. Read in lower case: beginning with a plain class, the search passes over the inside of words
+# quickly, and so do the branches over words that cannot be one of these.
 _VOLATILE: Final = re.compile(
     r"""
-    \b(?:
-    (?P<uuid>[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)
-  | (?P<date>\d{4}-\d\d-\d\d(?:[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b
-      |(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\ +\d{1,2}(?:,?\ +(?:\d{4}|\d\d:\d\d(?::\d\d)?))?\b
-      |\d{1,2}/\d{1,2}/\d{2,4}\b)
-  | (?P<clock>\d{1,2}:\d\d:\d\d(?:[.,]\d+)?\b)
-  | (?P<duration>\d+(?:\.\d+)?\ ?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b)
-  | (?P<temporary>(?:tmp|var/folders|var/tmp)/[^\s'":,;)\]]+|tmp[a-z0-9_]{6,}\b)
-  | (?P<pid>(?:pid|process|thread)[ =:#]*\d+\b)
-  | (?P<hexadecimal>0x[0-9a-f]+\b|(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,}\b)
+    \W(?:
+    (?P<uuid>[0-9a-f][0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b)
+  | \d(?:
+        (?P<date>\d{3}-\d\d-\d\d(?:[t\ ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:z|[+-]\d\d:?\d\d)?)?\b
+          |\d?/\d{1,2}/\d{2,4}\b)
+      | (?P<clock>\d?:\d\d:\d\d(?:[.,]\d+)?\b)
+      | (?P<duration>\d*(?:\.\d+)?\ ?(?:ns|us|[µμ]s|ms|s|secs?|seconds?|mins?|minutes?|hours?)\b)
+    )
+  | (?P<hexadecimal>0x[0-9a-f]+\b|[0-9](?=[0-9]*[a-f])[0-9a-f]{6,}\b|[a-f](?=[a-f]*\d)[0-9a-f]{6,}\b)
+  | [jfmasond](?P<day>(?:an|un|ul|eb|ar|ay|pr|ug|ep|ct|ov|ec)(?<=jan|jun|jul|feb|mar|may|apr|aug|sep|oct|nov|dec)
+        [a-z]*\ +\d{1,2}(?:,?\ +(?:\d{4}|\d\d:\d\d(?::\d\d)?))?\b)
+  | [tv](?P<temporary>(?:mp(?<=tmp)|ar(?<=var)/(?:folders|tmp))/[^\s'":,;)\]]+|mp(?<=tmp)[a-z0-9_]{6,}\b)
+  | [pt](?P<pid>(?:id(?<=pid)|rocess(?<=process)|hread(?<=thread))[ =:#]*\d+\b)
     )
     """,
-    re.VERBOSE | re.IGNORECASE,
+    re.VERBOSE,
 )
-_SPACE: Final = re.compile(r"\s+")
+_TAGS: Final = {name: f"<{'date' if name == 'day' else name}>" for name in _VOLATILE.groupindex}
 _WORDS: Final = re.compile(r"\w+")
 
 
 def normalise(text: str) -> str:
     """The text without durations, dates, hex, uuids, process ids, temporary paths and differences in white space."""
-    return _SPACE.sub(" ", _VOLATILE.sub(lambda found: f"<{found.lastgroup}>", text)).strip()
+    text = f" {text}"
+    lower = text.lower()
+    if len(lower) != len(text):  # the one letter that is two in lower case
+        lower = text.replace("\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}", "i").lower()
+    pieces: list[str] = []
+    start = 0
+    for found in _VOLATILE.finditer(lower):
+        pieces += (text[start : found.start() + 1], _TAGS[found.lastgroup or ""])
+        start = found.end()
+    if pieces:
+        text = "".join(pieces) + text[start:]
+    return " ".join(text.split())
 
 
 def simhash(text: str) -> int | None:
@@ -243,17 +257,36 @@ def simhash(text: str) -> int | None:
     words = _WORDS.findall(text.lower())
     if len(words) < _SIM_MIN_WORDS:
         return None
-    # 64 counters of 16 bits side by side in one integer: adding a word is one addition, however often it occurs.
-    total = 0
-    for word, count in Counter(words).items():
-        digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-        total += int.from_bytes(b"".join(map(_LANES.__getitem__, digest)), "little") * count
-    half = len(words) / 2
-    counters = total.to_bytes(128, "little")
-    return sum(1 << lane for lane in range(64) if counters[2 * lane] + 256 * counters[2 * lane + 1] > half)
+    # In each lane the number of words that have the bit. Its top bit is set if that is more than half of them.
+    above_half = (_sum_of_lanes(words) + (0x8000 - len(words) // 2 - 1) * _ONE_EACH).to_bytes(128, "little")
+    return int(above_half[:0:-2].translate(_TOP_BIT), 2)
 
 
+# 64 counters of 16 bits side by side in one integer: adding a word is one addition.
 _LANES: Final = tuple(bytes(byte >> (at // 2) & 1 if at % 2 == 0 else 0 for at in range(16)) for byte in range(256))
+_ONE_EACH: Final = int.from_bytes(b"\1\0" * 64, "little")
+_TOP_BIT: Final = bytes(ord("1") if byte & 0x80 else ord("0") for byte in range(256))
+# Texts share most of their words. Kept under a number, so that no word of a result is kept.
+_known: Final[dict[int, int]] = {}
+_MAX_KNOWN: Final = 16_384
+
+
+def _sum_of_lanes(words: list[str]) -> int:
+    try:
+        return sum(map(_known.__getitem__, map(hash, words)))
+    except KeyError:
+        pass
+    total = 0
+    for word in words:
+        lanes = _known.get(hash(word))
+        if lanes is None:
+            digest = hashlib.blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+            lanes = int.from_bytes(b"".join(map(_LANES.__getitem__, digest)), "little")
+            if len(_known) >= _MAX_KNOWN:
+                _known.clear()
+            _known[hash(word)] = lanes
+        total += lanes
+    return total
 
 
 def same_page(one: int | None, other: int | None) -> bool:
