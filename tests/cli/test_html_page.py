@@ -184,7 +184,7 @@ def test_many_tools_share_a_lane(written):
 def test_what_the_calls_had_cost_is_drawn_where_it_is_known(written):
     page = written(run("dear", calls(8, cost_usd=0.5)), run("unpriced", calls(8)))
     assert len(page.all("svg", "spend")) == 1
-    assert "spend, up to $4.00" in page.text
+    assert "spend so far: $4.00 at the last call" in page.text
 
 
 def test_agents_and_tools_have_tables(written):

@@ -179,7 +179,7 @@ def _spend(axis: Axis, marks: list[Mark], top: int) -> list[str]:
     box = f'x="0" y="{top + 4}" width="100%" height="{height}" viewBox="0 0 100 100" preserveAspectRatio="none"'
     return [
         f'<svg class="spend" {box}>{area}</svg>',
-        f'<text class="tick" x="4" y="{top + 14}">spend, up to {dollars(most)}</text>',
+        f'<text class="tick" x="4" y="{top + 14}">spend so far: {dollars(most)} at the last call</text>',
     ]
 
 

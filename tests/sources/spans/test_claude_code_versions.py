@@ -1,0 +1,13 @@
+"""Spans and log events of Claude Code as its version 2.1.197 sent them: without attributes of the GenAI conventions."""
+
+from pathlib import Path
+
+from turnwatch.sources.scan import ScannedTurn, scan
+
+
+def test_spans_that_have_only_names_are_read():
+    found = [item for item in scan([Path(__file__).parent / "claude_code_2_1_197"]) if isinstance(item, ScannedTurn)]
+    (turn,) = (item.state for item in found)
+    assert (turn.agent, turn.conversation_id) == ("claude_code.interaction", "session-1")
+    assert (turn.iterations, turn.tool_calls, turn.repeats, turn.missing_arguments) == (6, 5, 4, 0)
+    assert (turn.stop_reason, [verdict.severity for verdict in turn.verdicts]) == ("final_answer", ["warn"])
