@@ -145,9 +145,9 @@ def tool_name(span: SpanData, dialect: Dialect, in_result: str = "") -> str:
     """The tool's name: an attribute's, the result's, or what is left of the span's own name."""
     if dialect.tool_name_in_result:
         return shortened(in_result or span.name)
-    name = first_text(span.attributes, span.shape.tool_name) or in_result
+    name = first_text(span.attributes, span.shape.tool_name) or shortened(in_result)
     if name:
-        return shortened(name)
+        return name
     name = shortened(span.name)
     for start in _NAME_STARTS:
         name = name.removeprefix(start)

@@ -28,7 +28,7 @@ def spans_of_request(request: Any) -> Iterator[SpanData]:
             for span in scope_spans.spans:
                 # Bodies of logs parse as traces without ids, and a span without ids is nobody's.
                 if len(span.trace_id) == _TRACE_ID_BYTES and len(span.span_id) == _SPAN_ID_BYTES:
-                    yield _span(span, scope, resource)
+                    yield _span(span, span.attributes, scope, resource)
 
 
 def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpans]:
@@ -46,10 +46,11 @@ def spans_to_feed(request: Any) -> Iterator[SpanData | PassingSpans]:
             is_known = dialect_of_scope(scope) is not None
             passing: list[Any] = []
             for span in scope_spans.spans:
-                if is_known or span.name in NAMES or not MARKERS.isdisjoint(span.attributes):
+                attributes = span.attributes
+                if is_known or not MARKERS.isdisjoint(attributes) or span.name in NAMES:
                     if resource is None:
                         resource = attributes_of_map(resource_spans.resource.attributes)
-                    yield _span(span, scope, resource)
+                    yield _span(span, attributes, scope, resource)
                 else:
                     passing.append(span)
             if passing:
@@ -67,7 +68,7 @@ def spans_of_body(body: bytes) -> list[SpanData]:
     return list(spans_of_request(TracesRequest.FromString(body)))
 
 
-def _span(span: Any, scope: str, resource: dict[str, Any]) -> SpanData:
+def _span(span: Any, attributes: Any, scope: str, resource: dict[str, Any]) -> SpanData:
     failed, status_text = False, ""
     if span.HasField("status"):
         status = span.status
@@ -80,7 +81,7 @@ def _span(span: Any, scope: str, resource: dict[str, Any]) -> SpanData:
         span.name,
         span.kind,
         scope,
-        attributes_of_map(span.attributes),
+        attributes_of_map(attributes),
         resource,
         [SpanEvent(event.name, attributes_of_map(event.attributes)) for event in events] if events else NO_EVENTS,
         span.start_time_unix_nano,
