@@ -399,3 +399,15 @@ def test_keys_that_tell_calls_apart_stay(key):
 def test_volatile_keys_can_be_chosen():
     assert canonical_bytes({"page": 1}, {"Page"}) == canonical_bytes({"page": 2}, ["page"]) == b"{}"
     assert canonical_bytes({"timestamp": 1}, ()) == b'{"timestamp":1}'
+
+
+@pytest.mark.parametrize("text", ["1.0", "1.0,", "[2.0]", "x.0}", '"3.0",', "é 1.0,"])
+def test_texts_that_look_like_whole_floats_stay_as_they_are(text):
+    arguments = {"value": 1.0, "text": text, "points": [2.0, -3.0, -0.0, 2.5, 1e15, 1e16, {"at": 4.0, "in": text}]}
+
+    assert canonical_bytes(arguments) == write_canonical(arguments, DEFAULT_RULES)
+    assert json.loads(canonical_bytes(arguments))["text"] == text
+
+
+def test_whole_floats_are_the_ints_they_equal():
+    assert canonical_bytes({"x": 1.0, "y": [2.0, -0.0, 2.5]}) == b'{"x":1,"y":[2,0,2.5]}'
