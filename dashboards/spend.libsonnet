@@ -66,9 +66,9 @@ function(config)
           {
             kind: 'ranking',
             title: 'Spend by agent and model',
-            description: 'Dollars over the time shown, the ten largest.',
+            description: 'Dollars over the time shown, the six largest.',
             unit: 'currencyUSD',
-            queries: { '{{agent}} · {{model}}': 'topk(10, ' + q.grown(spend, ['agent', 'model']) + ' > 0)' },
+            queries: { '{{agent}} · {{model}}': 'topk(6, ' + q.grown(spend, ['agent', 'model']) + ' > 0)' },
           },
           shared.wasteByAgent,
           {

@@ -63,10 +63,10 @@ function(config)
           {
             kind: 'ranking',
             title: 'Most called',
-            description: 'Calls over the time shown, the ten largest.',
+            description: 'Calls over the time shown, the six largest.',
             unit: 'short',
             decimals: 0,
-            queries: { '{{agent}} · {{tool}}': 'topk(10, ' + q.grown(calls, ofTool) + ' > 0)' },
+            queries: { '{{agent}} · {{tool}}': 'topk(6, ' + q.grown(calls, ofTool) + ' > 0)' },
           },
         ],
       },

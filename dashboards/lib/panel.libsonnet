@@ -129,7 +129,8 @@ local kinds = {
       displayMode: 'basic',
       minVizHeight: 16,
       minVizWidth: 8,
-      namePlacement: 'left',
+      // Above the bar: beside it, a narrow screen cuts the names.
+      namePlacement: 'top',
       orientation: 'horizontal',
       reduceOptions: lastValue,
       showUnfilled: true,

@@ -3,6 +3,7 @@
 Usage: python dashboards/preview/draw.py PACKAGES PICTURES [WIDTH [DASHBOARD...]]
 
 PACKAGES is the folder whose ``node_modules`` holds what package.json asks for; the PNGs are written to PICTURES.
+What only a Grafana server adds is not drawn: variables, exemplars, annotations.
 WIDTH is in pixels, 1600 by default. All dashboards are drawn unless some are named by uid.
 """
 

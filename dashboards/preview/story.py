@@ -128,7 +128,7 @@ class Incident:
         until = STOPPED + (0 if "open" in name else 10)
         if in_loop and STUCK <= step < until:
             value += (min(step, STOPPED) - STUCK) * a_minute * STEP_SECONDS / 60
-        return round(value, 4) if "usd" in name or "ratio" in name else round(value)
+        return round(value, 4) if "usd" in name or name.endswith("_ratio") else round(value)
 
     def _grows(self, metric: Metric, labels: Labels, in_loop: bool, step: int, noise: random.Random) -> float:
         looping = in_loop and STUCK <= step < STOPPED
