@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import IO, Annotated, Final
 
 import typer
+from rich.console import Console
 
 from turnwatch.cli.html_text import many
 from turnwatch.cli.reading_bar import ReadingBar
@@ -57,7 +58,9 @@ def _labels(pairs: list[str]) -> dict[str, str]:
 
 @backfill_app.command()
 def backfill_command(
-    paths: Annotated[list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")
+    ],
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write; standard output when left out.")
     ] = None,
@@ -102,7 +105,8 @@ def backfill_command(
         elif not log.turns:
             _say("no turn of an agent was found")
         if log.turns:
-            backfill(log.events(), settings, history, step)
+            with Console(stderr=True).status("running the turns again"):
+                backfill(log.events(), settings, history, step)
             with _opened(out) as file:
                 history.write(file)
             _say(f"{many(log.turns, 'turn')}, {history.series:,} series, {history.samples:,} samples")
