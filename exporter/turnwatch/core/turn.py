@@ -9,7 +9,7 @@ from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall, Usage
 from turnwatch.core.hashing import hash_of
 from turnwatch.core.keys import key_of
-from turnwatch.core.names import is_plain_name, name_of
+from turnwatch.core.names import id_of, is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.turn_counts import TurnCounts
 from turnwatch.core.verdict import SEVERITY_RANK, Verdict
@@ -350,6 +350,24 @@ class TurnState(TurnCounts):
                 above.series.spend.put(above.total_spend_usd, expires)
                 above.series.tokens.put(above.total_tokens, expires)
                 above = above.parent
+
+    def join_conversation(self, conversation_id: str) -> None:
+        """Say to which conversation the turn belongs, where that shows only after it has begun.
+
+        What it has counted so far counts there as well. Its calls so far are not compared with other turns' any more.
+        """
+        watch = self.watch
+        with watch.lock:
+            if self._conversation is not None:
+                return
+            self.conversation_id = id_of(conversation_id)
+            conversation = self._conversation = self._enter(self.conversation_id)
+            conversation.model_calls += self.iterations
+            conversation.spend_usd += self.spent_usd
+            conversation.tokens += self.usage.total if self.usage is not None else 0
+            expires = self.last_active + watch.window
+            self.series.conversation_model_calls.put(conversation.model_calls, expires)
+            self.series.conversation_spend.put(conversation.spend_usd, expires)
 
     # The end
 

@@ -136,14 +136,19 @@ class TurnCounts:
             self.series: AgentSeries = watch.agent_series(agent)
             self._conversation: ConversationState | None = None
             if self.conversation_id is not None:
-                self._conversation, dropped = watch.conversations.touch(self.conversation_id, self.started)
-                self._conversation.turns += 1
+                self._conversation = self._enter(self.conversation_id)
                 with self._conversation.judging:
                     self._conversation.engine.begin_turn(agent, child=parent is not None)
-                if dropped:
-                    watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
         # Nobody makes one that does not record as well.
         self._key = watch.opened(cast("TurnState", self))
+
+    def _enter(self, conversation_id: str) -> ConversationState:
+        """The conversation of this id, with this turn in it. The caller holds the lock."""
+        conversation, dropped = self.watch.conversations.touch(conversation_id, self.last_active)
+        conversation.turns += 1
+        if dropped:
+            self.watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
+        return conversation
 
     # What a caller reads
 

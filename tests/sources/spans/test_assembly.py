@@ -255,6 +255,18 @@ def test_what_a_sub_agent_spends_after_its_parent_is_known_counts_there_as_well(
     assert turns["bot"].total_tokens == 8 + turns["inner"].usage.total == 8 + 2 * 11 + 1001
 
 
+def test_a_conversation_that_shows_late_gets_what_was_counted_before(story):
+    story.feed(*(story.chat(9, at=number, tokens=10) for number in range(3)))
+    story.feed(story.agent(9, attributes={"gen_ai.conversation.id": "c-1"}))
+    story.feed(story.chat(9, at=8, tokens=10))
+    story.assembler.flush()
+    (turn,) = story.ended
+    assert turn.conversation_id == "c-1"
+    conversation = story.watch.conversations.get("c-1")
+    assert (conversation.turns, conversation.model_calls, conversation.tokens) == (1, 4, 44)
+    assert conversation.spend_usd == pytest.approx(turn.spend_usd)
+
+
 def test_steps_that_take_long_do_not_split_a_turn():
     story = Story(settle_seconds=30)
     for number in range(3):

@@ -269,8 +269,8 @@ class Recorder:
             turn.end_model(ModelCall(scope.model_name, usage=scope.agent_usage, ended=scope.last_ns * _NS or None))
         if scope.agent:
             turn.agent = scope.agent
-        if turn.conversation_id is None:  # the span that says it came after the turn was begun
-            turn.conversation_id = scope.conversation
+        if scope.conversation is not None:  # the span that says it may have come after the turn was begun
+            turn.join_conversation(scope.conversation)
         ended_ns = scope.ended_ns or scope.last_ns
         turn.end(scope.stop_reason or "unknown", at=ended_ns * _NS if ended_ns else None)
 

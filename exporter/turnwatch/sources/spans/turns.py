@@ -196,6 +196,8 @@ class Turns:
                     self._silent[scope] = None
                 return
             self.open(scope, now)
+        elif scope.conversation is not None:
+            scope.turn.join_conversation(scope.conversation)
         scope.stop_reason = scope.stop_reason or stop_reason_of(span)
         self.end_soon(scope, now)
 
