@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import turnwatch as tw
+from turnwatch.core.default import known_watch, set_default_watch
 from turnwatch.core.events import MISSING
 from turnwatch.core.hashing import HASH_KEY_VARIABLE, input_hash
 
@@ -25,6 +26,14 @@ HEX = set("0123456789abcdef")
 @pytest.fixture(autouse=True)
 def _no_key(monkeypatch):
     monkeypatch.delenv(HASH_KEY_VARIABLE, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_configured():
+    kept = known_watch()
+    set_default_watch(None)
+    yield
+    set_default_watch(kept)
 
 
 def golden_cases():
@@ -278,3 +287,32 @@ def test_little_stack_left_is_no_reason_to_raise():
         return deep(left - 1) if left else input_hash("t", {"a": [1.0, {2, 3}]})
 
     assert deep(sys.getrecursionlimit() - 100) == input_hash("t", {"a": [1.0, {2, 3}]})
+
+
+def test_the_public_hash_is_the_one_under_which_a_call_is_counted():
+    settings = tw.Settings(
+        hash_key="secret",
+        detect={"volatile_keys": ["stamp"]},
+        tools={"overrides": {"poll": {"volatile_keys": ["attempt"]}}},
+    )
+    watch = tw.Watch(settings)
+    plain = tw.input_hash("poll", {"job": 1})
+    set_default_watch(watch)
+    for args in ({"job": 1}, {"job": 1, "stamp": 5}, {"job": 1, "attempt": 2}, {"job": 1, "nonce": 3}):
+        call = tw.ToolCall("poll", args)
+        watch.open_turn().begin_call(call)
+
+        assert tw.input_hash("poll", args) == call.input_hash == watch.hash("poll", args)
+
+    assert tw.input_hash("poll", {"job": 1, "attempt": 2, "stamp": 5}) == tw.input_hash("poll", {"job": 1})
+    assert tw.input_hash("poll", {"job": 1, "nonce": 3}) != tw.input_hash("poll", {"job": 1})
+    assert tw.input_hash("poll", {"job": 1}) != plain
+    assert tw.input_hash("poll", {"job": 1}, key=b"") == plain
+    assert tw.input_hash(["no", "name"], {"job": 1})  # type: ignore[arg-type]
+
+
+def test_another_watch_does_not_take_the_key_of_the_process():
+    plain = tw.Watch().hash("search", {"q": "x"})
+    set_default_watch(tw.Watch(tw.Settings(hash_key="secret")))
+
+    assert tw.Watch().hash("search", {"q": "x"}) == plain

@@ -36,6 +36,11 @@ def default_watch() -> Watch:
     return _watch
 
 
+def known_watch() -> Watch | None:
+    """The process's watch, if it has been made."""
+    return _watch
+
+
 def set_default_watch(watch: Watch | None) -> None:
     """Replace the process's watch; None makes the next use build a fresh one."""
     global _watch

@@ -11,6 +11,7 @@ from typing import Final
 
 from turnwatch.core.binding import bind_arguments
 from turnwatch.core.canonical import canonical_bytes
+from turnwatch.core.default import known_watch
 from turnwatch.core.events import MISSING
 from turnwatch.settings import DEFAULT_VOLATILE_KEYS
 
@@ -32,7 +33,7 @@ def input_hash(
     tool: str,
     args: object = MISSING,
     *,
-    volatile_keys: Iterable[str] = DEFAULT_VOLATILE_KEYS,
+    volatile_keys: Iterable[str] | None = None,
     key: str | bytes | None = None,
 ) -> str:
     """The identity of a tool call: 16 hexadecimal characters.
@@ -43,13 +44,21 @@ def input_hash(
     Args:
         tool: The tool's name.
         args: The arguments: any object, or JSON text. MISSING, the default, is not the same as empty.
-        volatile_keys: Argument names that do not count, at any depth.
-        key: None takes the key from the environment (TURNWATCH_HASH_KEY, looked up at each call); b"" means
-            no key.
+        volatile_keys: Argument names that do not count, at any depth. None takes those of the process's watch, so
+            that the hash is the one under which a call is counted; the default ones as long as nothing was
+            configured and no turn opened.
+        key: None takes the watch's in the same way, and without one the environment's (TURNWATCH_HASH_KEY, looked
+            up at each call); b"" means no key.
 
     Never raises an Exception.
     """
-    return hash_of(tool, canonical_bytes(args, volatile_keys), key)
+    watch = known_watch()
+    if watch is not None:
+        if volatile_keys is None:
+            volatile_keys = watch.volatile_keys(tool if type(tool) is str else "")
+        if key is None:
+            key = watch.settings.hash_key
+    return hash_of(tool, canonical_bytes(args, DEFAULT_VOLATILE_KEYS if volatile_keys is None else volatile_keys), key)
 
 
 def hash_of(tool: str, canonical: bytes, key: str | bytes | None = None) -> str:

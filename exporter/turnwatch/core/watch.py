@@ -9,12 +9,13 @@ import traceback
 import weakref
 from collections.abc import Callable, Iterable
 
+from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.conversation import Conversations, ConversationState
 from turnwatch.core.counted_calls import CountedCalls
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import MISSING
 from turnwatch.core.forking import fork_safe_lock
-from turnwatch.core.hashing import input_hash
+from turnwatch.core.hashing import hash_of
 from turnwatch.core.listener import Listener
 from turnwatch.core.meter import Exemplar, Meter, NullMeter
 from turnwatch.core.names import is_plain_name, name_of
@@ -259,12 +260,7 @@ class Watch:
 
     def hash(self, tool: str, args: object = MISSING) -> str:
         """The public input hash under this watch's settings."""
-        return input_hash(
-            tool,
-            args,
-            volatile_keys=self.volatile_keys(tool),
-            key=self.settings.hash_key,
-        )
+        return hash_of(tool, canonical_bytes(args, self.volatile_keys(tool)), self.settings.hash_key)
 
     def volatile_keys(self, tool: str) -> frozenset[str]:
         """The argument names that do not count for this tool."""
