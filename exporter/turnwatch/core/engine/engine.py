@@ -379,7 +379,7 @@ class Engine:
         One standstill is one verdict of each severity: rules that see the same calls from another side wait
         until there is news. And a kind of loop on a tool is told once in each severity.
         """
-        found = worst([finding for finding in findings if finding is not None])
+        found = worst([finding for finding in findings if finding is not None]) if any(findings) else None
         if found is None:
             return None
         if found.severity == "stuck":

@@ -11,6 +11,7 @@ from turnwatch.core.events import MISSING, ToolCall
 
 _EMPTY_MEMBER: Final = re.compile(rb'(?<=[{,])"(?:[^"\\]|\\.)*":(?:null|""|\[\]|\{\})(?:,|(?=\}))')
 _WHITE_SPACE: Final = b" \t\r\n"
+_LOWER: Final = bytes(range(256)).lower()
 
 
 def identity(call: ToolCall, changes: bool | None, volatile_keys: Iterable[str]) -> int | None:
@@ -29,7 +30,7 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Iterable[str])
     if b"null" in raw or b'""' in raw or b"[]" in raw or b"{}" in raw:
         raw = _EMPTY_MEMBER.sub(b"", raw).replace(b",}", b"}")
     if changes is not True:
-        raw = raw.translate(None, _WHITE_SPACE).lower()
+        raw = raw.translate(_LOWER, _WHITE_SPACE)
         if b"\\" in raw:
             raw = raw.replace(b"\\n", b"").replace(b"\\t", b"").replace(b"\\r", b"")
     return hash((call.tool, raw))
