@@ -9,6 +9,7 @@ from turnwatch.core.account import Account
 from turnwatch.guards.gateway_call import GatewayCall
 from turnwatch.guards.kill import MemoryKills
 from turnwatch.guards.turn_guard import TurnGuard
+from turnwatch.settings import Page
 
 
 def broken(*_: object, **__: object) -> None:
@@ -163,3 +164,20 @@ def test_a_retry_policy_that_breaks_lets_the_tools_exception_through(watch, monk
     with pytest.raises(TimeoutError, match="slow"):
         gateway.call("read")
     assert watch.faults == 1
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"redis_url": "localhost:6379"}, {"page": Page(webhook_url="http://127.0.0.1:9/hook")}],
+    ids=["kill store", "pager"],
+)
+def test_a_part_of_the_guard_that_cannot_be_made_leaves_the_others(make_watch, monkeypatch, settings):
+    monkeypatch.setattr("turnwatch.guards.from_settings.webhook", broken)
+    watch = make_watch(**settings)
+    with tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=1)) as turn:
+        turn.call_tool("lookup", lambda: 1)
+        with pytest.raises(tw.ToolBudgetExceeded):
+            turn.call_tool("lookup", lambda: 1)
+    assert watch.value("turnwatch_internal_errors_total") == 1
+    with pytest.raises(tw.TurnStopped, match="fail_closed"), tw.turn("a", watch=watch, fail_closed=True) as turn:
+        turn.call_tool("lookup", pytest.fail)

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import turnwatch as tw
 from turnwatch.cli import app_for
 from turnwatch.core.watch import Watch
-from turnwatch.guards.kill import DirectoryKills, MemoryKills, RedisKills, kills_of
+from turnwatch.guards.kill import AllKills, DirectoryKills, MemoryKills, RedisKills, kills_of
 
 LOOK = "from turnwatch.guards.kill import DirectoryKills as D; import sys; print(D(sys.argv[1]).is_killed(sys.argv[2]))"
 
@@ -210,3 +210,54 @@ def test_the_command_kills_and_revives(tmp_path, monkeypatch):
     assert DirectoryKills(tmp_path).is_killed("c-9")
     assert run(app_for(["kill"]), ["kill", "--undo", "c-9"]).exit_code == 0
     assert not DirectoryKills(tmp_path).is_killed("c-9")
+
+
+class BrokenKills:
+    """A place that cannot be reached."""
+
+    def is_killed(self, conversation_id: str) -> bool:
+        raise OSError("not there")
+
+    kill = revive = is_killed
+
+
+def test_a_place_that_fails_keeps_nobody_from_asking_and_telling_the_others(watch):
+    memory = MemoryKills()
+    kills = AllKills([BrokenKills(), memory])
+    with pytest.raises(OSError, match="not there"):
+        kills.is_killed("c-1")
+    with pytest.raises(OSError, match="not there"):
+        kills.kill("c-1")
+    with (
+        pytest.raises(tw.ConversationKilled),
+        tw.turn("a", "c-1", watch=watch, kills=kills) as turn,
+        turn.model_call("m"),
+    ):
+        pass
+    with pytest.raises(OSError, match="not there"):
+        kills.revive("c-1")
+    assert not memory.is_killed("c-1")
+
+
+def test_a_kill_store_that_fails_leaves_the_other_guards(watch):
+    with tw.turn("a", "c-1", watch=watch, kills=BrokenKills(), limits=tw.Limits(max_tool_calls=1)) as turn:
+        turn.call_tool("lookup", lambda: 1)
+        with pytest.raises(tw.ToolBudgetExceeded):
+            turn.call_tool("lookup", lambda: 1)
+    assert watch.value("turnwatch_internal_errors_total") == 2
+
+
+@pytest.mark.parametrize("above", [{"conversation_id": "c-1"}, {"turn_id": "c-1"}])
+def test_the_flag_of_a_turn_stops_the_turns_below_it(watch, above):
+    kills = MemoryKills()
+    with (
+        tw.turn("boss", watch=watch, kills=kills, **above),
+        tw.turn("helper", "c-2", watch=watch, kills=kills),
+        tw.turn("helper's helper", watch=watch, kills=kills) as turn,
+    ):
+        turn.call_tool("lookup", lambda: 1)
+        kills.kill("c-1")
+        with pytest.raises(tw.ConversationKilled):
+            turn.call_tool("lookup", pytest.fail)
+    with tw.turn("another", "c-2", watch=watch, kills=kills) as turn:
+        turn.call_tool("lookup", lambda: 1)

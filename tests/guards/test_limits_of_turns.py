@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 import turnwatch as tw
+from turnwatch.guards.turn_guard import TurnGuard
 from turnwatch.settings import AgentOverride, Budgets, ToolOverride, Tools
 
 
@@ -266,3 +269,53 @@ def test_a_decorated_turn_is_guarded(watch):
 
     with pytest.raises(tw.ToolBudgetExceeded):
         run()
+
+
+def test_what_a_call_held_back_that_nobody_ended_is_free_again_when_its_turn_is_over(watch):
+    limits = tw.Limits(max_usd=1.0)
+    abandoned = tw.turn("a", "c-1", watch=watch, conversation_limits=limits).open()
+    call = abandoned.model_call("claude-sonnet-4-5", reserve=0.9)
+    call.__enter__()
+    with tw.turn("a", "c-1", watch=watch) as turn, pytest.raises(tw.BudgetExceeded):
+        turn.model_call("claude-sonnet-4-5", reserve=0.5).__enter__()
+    abandoned.close("user_cancelled")
+    with tw.turn("a", "c-1", watch=watch) as turn, turn.model_call("claude-sonnet-4-5", reserve=0.5) as other:
+        other.usage(spend_usd=0.5)
+    call.__exit__(None, None, None)  # it did end, late, without a word on its usage
+    assert turn.state.conversation.account.usd == pytest.approx(1.4)
+
+
+def test_a_gateways_limits_hold_for_the_very_first_calls_side_by_side(watch, monkeypatch):
+    tighten = TurnGuard.tighten
+    first = threading.Event()
+
+    def slowly(*args: object) -> None:
+        first.wait(0.2)
+        tighten(*args)
+
+    monkeypatch.setattr(TurnGuard, "tighten", slowly)
+    ran: list[int] = []
+    gateway = tw.ToolGateway(
+        {"get": lambda number: ran.append(number)}, watch=watch, limits=tw.Limits(max_tool_calls=3)
+    )
+
+    def call(number: int) -> None:
+        with contextlib.suppress(tw.ToolBudgetExceeded):
+            gateway.call("get", {"number": number}, turn=turn)
+
+    with tw.turn("a", watch=watch) as turn, ThreadPoolExecutor(16) as threads:
+        list(threads.map(call, range(16)))
+    assert len(ran) == 3
+
+
+def test_a_warning_whose_callback_raises_keeps_back_no_other(watch):
+    percents: list[int] = []
+
+    def warned(warning: tw.BudgetWarning) -> None:
+        percents.append(warning.percent)
+        raise OSError("nobody listens")
+
+    with tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=1), on_warning=warned) as turn:
+        turn.call_tool("lookup", lambda: 1)
+    assert percents == [50, 80, 100]
+    assert watch.value("turnwatch_internal_errors_total") == 3

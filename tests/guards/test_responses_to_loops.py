@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import turnwatch as tw
@@ -188,3 +192,37 @@ def test_a_nudge_is_followed_by_a_stop():
     assert steps_of("nudge") == ("nudge", "stop")
     steps = Steps(("page", "nudge", "page", "stop"))
     assert [steps.take() for _ in range(4)] == [("page", "nudge"), ("page", "stop"), ("stop",), ("stop",)]
+
+
+def test_threads_take_the_steps_of_a_policy_one_after_another(watch, monkeypatch):
+    """A step that two threads took at once would be two steps gone, the stop among them."""
+    take, taking = Steps.take, threading.Lock()
+
+    def alone(steps: Steps) -> tuple[str, ...]:
+        assert taking.acquire(blocking=False), "another thread is taking a step"
+        time.sleep(0.002)
+        taken = take(steps)
+        taking.release()
+        return taken
+
+    monkeypatch.setattr(Steps, "take", alone)
+    verdict = tw.Verdict("stale_repeat", "stuck", "search", 1, 4, "reason", "full")
+    pages: list[tw.Page] = []
+    with tw.turn("a", watch=watch, on_loop=(*["observe"] * 7, "page", "stop"), pager=pages.append) as turn:
+        stuck = turn.state.guard._stuck
+        with ThreadPoolExecutor(8) as threads:
+            list(threads.map(stuck.respond, [verdict] * 7))
+            assert (stuck.stop, pages) == (None, [])
+            list(threads.map(stuck.respond, [verdict] * 7))
+    assert isinstance(stuck.stop, tw.LoopDetected)
+    assert len(pages) == 1
+
+
+def test_a_pager_that_fails_keeps_back_no_stop(watch):
+    def page(_: tw.Page) -> None:
+        raise OSError("down")
+
+    with pytest.raises(tw.LoopDetected), tw.turn("a", watch=watch, on_loop=("page", "stop"), pager=page) as turn:
+        run_stuck_agent(turn)
+    assert turn.tool_calls == 4
+    assert watch.value("turnwatch_internal_errors_total") == 1

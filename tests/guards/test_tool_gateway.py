@@ -697,3 +697,23 @@ def test_all_of_the_settings_for_tools_can_stand_in_a_file(tmp_path, clock):
     assert [ran.count(tool) for tool in tools] == [3, 1, 1, 1]
     with pytest.raises(tw.ToolBudgetExceeded):
         gateway.call("search", {})
+
+
+def test_no_wait_goes_past_what_a_slow_attempt_has_left_of_the_turns_time(watch, clock):
+    waits: list[float] = []
+
+    def search() -> None:
+        clock.now += 50
+        raise StatusError(429, Retry_After="7")
+
+    gateway = tw.ToolGateway({"search": search}, watch=watch, limits=tw.Limits(max_seconds=55), sleep=waits.append)
+    with pytest.raises(StatusError):
+        gateway.call("search")
+    assert waits == []
+
+
+def test_asking_for_the_scratchpad_opens_no_turn(watch):
+    gateway = tw.ToolGateway({}, watch=watch, agent="a")
+    assert gateway.scratchpad() == ""
+    gateway.close()
+    assert watch.total("agent_turns_total") == 0

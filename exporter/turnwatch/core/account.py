@@ -222,6 +222,14 @@ class Account:
             account._largest_nano_usd = max(account._largest_nano_usd, nano_usd)
             account._largest_tokens = max(account._largest_tokens, tokens)
 
+    @staticmethod
+    def release(reservation: Reservation) -> None:
+        """Hold nothing back any more for a call that may never be settled. If it is, it is charged."""
+        for account in reservation.accounts:
+            account._held_nano_usd -= reservation.nano_usd
+            account._held_tokens -= reservation.tokens
+        reservation.nano_usd = reservation.tokens = 0
+
     def _what_forbids(self, now: float, nano_usd: int | None, tokens: int | None) -> LimitName | None:
         limits = self.limits
         if limits.max_iterations is not None and self.iterations >= limits.max_iterations:

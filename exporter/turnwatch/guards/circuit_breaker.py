@@ -39,7 +39,8 @@ class CircuitBreaker:
 
     def seconds_left(self, now: float) -> float:
         """Seconds until the next call may try it."""
-        return 0.0 if self._open_until is None else max(0.0, self._open_until - now)
+        open_until = self._open_until  # read once: another thread may close it meanwhile
+        return 0.0 if open_until is None else max(0.0, open_until - now)
 
     def worked(self) -> None:
         """An admitted call was answered, be it with an error about what it asked."""

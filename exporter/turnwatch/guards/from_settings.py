@@ -8,10 +8,12 @@ from typing import Final
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding, Page
 from turnwatch.core.limits import NO_LIMITS, Limits
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.turn import TurnState
 from turnwatch.errors import TurnStopped
 from turnwatch.guards.kill import kills_of
 from turnwatch.guards.pager import Pager, alertmanager, webhook
+from turnwatch.guards.responses import steps_of
 from turnwatch.guards.turn_guard import TurnGuard
 from turnwatch.settings import Budgets, Settings
 
@@ -27,28 +29,37 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     """
     watch = state.watch
     settings = watch.settings
+    faults_before = watch.faults
     fail_closed = guarding.get("fail_closed", settings.fail_closed)
-    limits = guarding.get("limits")
-    conversation = guarding.get("conversation_limits")
+    on_loop = guarding.get("on_loop", settings.on_loop)
     check_limits(guarding)
+    steps_of(on_loop)
     try:
+        limits = guarding.get("limits")
+        conversation = guarding.get("conversation_limits")
         if conversation is None and state.conversation is not None and not state.conversation.account.limits:
             conversation = limits_of(settings.conversation_budgets)
+        # A kill store or a pager that cannot be made costs its own part of the guard only.
         kills = guarding.get("kills")
+        if kills is None:
+            with Quietly(watch, "making the kill stores"):
+                kills = kills_of(settings)
         pager = guarding.get("pager")
+        if pager is None:
+            with Quietly(watch, "making a pager"):
+                pager = pager_of(settings)
         return TurnGuard(
             state,
             limits=limits_of_agent(settings, state.agent) if limits is None else limits,
             conversation_limits=conversation,
-            on_loop=guarding.get("on_loop", settings.on_loop),
+            on_loop=on_loop,
             on_warning=guarding.get("on_warning"),
             goal=guarding.get("goal"),
-            pager=pager_of(settings) if pager is None else pager,
-            kills=kills_of(settings) if kills is None else kills,
+            pager=pager,
+            kills=kills,
             fail_closed=fail_closed,
+            faults_before=faults_before,
         )
-    except ValueError:
-        raise
     except Exception:
         watch.internal_error("making a turn's guard")
         if fail_closed:

@@ -138,9 +138,11 @@ class ToolGateway:
         if answer is not NOT_ANSWERED:
             return answer
         while (flight := call.flight_to_wait_for()) is not None:
-            outcome = flight.wait()
-            if outcome is not None:
-                return call.landed(outcome)
+            with call.waiting():
+                outcome = flight.wait()
+            answer = call.landed(outcome)
+            if answer is not NOT_ANSWERED:
+                return answer
         impl = self._impls[name]
         try:
             while True:
@@ -176,13 +178,15 @@ class ToolGateway:
             return answer
         loop = asyncio.get_running_loop()
         while (flight := call.flight_to_wait_for(loop)) is not None:
-            outcome = await flight.await_()
-            if outcome is not None:
-                return call.landed(outcome)
+            with call.waiting():
+                outcome = await flight.await_()
+            answer = call.landed(outcome)
+            if answer is not NOT_ANSWERED:
+                return answer
         try:
             while True:
                 try:
-                    result = await self._run(name, args)
+                    result = await self._run(call, name, args)
                     wait = call.wait_after_result(result)
                 except Exception as error:
                     wait = call.wait_after_error(error)
@@ -196,11 +200,22 @@ class ToolGateway:
             raise
         return call.returned(result)
 
-    async def _run(self, name: str, args: Mapping[str, Any]) -> Any:
+    async def _run(self, call: GatewayCall, name: str, args: Mapping[str, Any]) -> Any:
         impl = self._impls[name]
         if name in self._coroutines:
             return await impl(**args)
-        result = await asyncio.to_thread(impl, **args)
+
+        def run() -> tuple[Any, StopIteration | None]:
+            try:
+                return impl(**args), None
+            except StopIteration as error:  # a future cannot carry it: whoever waited would wait for ever
+                return None, error
+            finally:
+                call.thread_ended()
+
+        result, error = await asyncio.to_thread(run)
+        if error is not None:
+            raise error
         return await result if inspect.isawaitable(result) else result
 
     def _begin(self, name: str, args: Mapping[str, Any], call_id: str | None, turn: Turn | None) -> GatewayCall:
@@ -233,10 +248,12 @@ class ToolGateway:
         scratchpad = self._scratchpads.get(state)
         if scratchpad is not None:
             return scratchpad
-        with self._lock:
-            scratchpad = self._scratchpads.setdefault(state, Scratchpad())
-        if state.guard is not None:
-            state.guard.tighten(self._guarding.get("limits") or NO_LIMITS, self._max_calls)
+        with self._lock:  # calls side by side go on once the limits are there
+            scratchpad = self._scratchpads.get(state)
+            if scratchpad is None:
+                if state.guard is not None:
+                    state.guard.tighten(self._guarding.get("limits") or NO_LIMITS, self._max_calls)
+                scratchpad = self._scratchpads[state] = Scratchpad()
         return scratchpad
 
     # The gateway's own turn
@@ -271,7 +288,8 @@ class ToolGateway:
 
     def scratchpad(self, turn: Turn | None = None) -> str:
         """What the turn has tried, with arguments, for the agent's own prompt; "" when nothing was tried."""
-        return self._enter((turn or self.turn).state).text()
+        turn = turn or current_turn() or self._own
+        return "" if turn is None else self._enter(turn.state).text()
 
     def note(self, text: str, turn: Turn | None = None) -> None:
         """Add a remark to the scratchpad, such as why something did not help."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, final
 
 from turnwatch.core.events import ToolCall
 from turnwatch.core.guard import Guard
+from turnwatch.core.hashing import input_hash
 from turnwatch.core.quietly import Quietly
 from turnwatch.core.watch import Watch
 from turnwatch.errors import SideEffectHeld
@@ -16,7 +18,7 @@ from turnwatch.guards.holds import Holds
 from turnwatch.guards.results import Kept, KeptResults, exact_key, plain_json
 from turnwatch.guards.retries import is_ambiguous, is_worth_retrying, status_of, wait_before_retry
 from turnwatch.guards.scratchpad import Scratchpad
-from turnwatch.guards.single_flight import Flight, Flights
+from turnwatch.guards.single_flight import Flight, Flights, Outcome
 from turnwatch.guards.tool_rules import (
     ToolRules,
     is_side_effect,
@@ -79,6 +81,8 @@ class GatewayCall:
         "_guard",
         "_hold_key",
         "_key",
+        "_note_key",
+        "_over",
         "_raw",
         "_rules",
         "_running",
@@ -114,17 +118,29 @@ class GatewayCall:
         self._changes = True
         self._raw: bytes | None = None
         self._key: tuple[str, str, bytes] | None = None
+        self._over = False
+        self._hold_key: tuple[str, str, str] | None = None
         call = running.call
-        self._hold_key: tuple[str, str, object] = (conversation, call.tool, call.input_hash)
+        self._note_key: tuple[str, object] = (call.tool, call.input_hash)
         with self._shared.quietly("what is known of a tool"):
             rules.declare(call)
             self._changes = may_change_something(call)
+            if self._changes and is_side_effect(call):
+                self._hold_key = (conversation, call.tool, self._loose_hash(call))
             self._raw = plain_json(args)
             if self._raw is not None:
                 exact = exact_key(self._raw, args, rules.volatile_keys)
-                self._hold_key = (conversation, call.tool, exact)
+                self._note_key = (call.tool, exact)
                 if may_be_reused(call):
                     self._key = (conversation if rules.override.read_only else turn, call.tool, exact)
+
+    def _loose_hash(self, call: ToolCall) -> str:
+        """The call's identity for holds: a second charge with another request id is the same charge."""
+        said = self._rules.volatile_keys
+        general = self._shared.watch.volatile_keys(call.tool)
+        if call.input_hash is not None and said <= general:
+            return call.input_hash
+        return input_hash(call.tool, self._args, volatile_keys=general | said)
 
     # Before the tool runs
 
@@ -136,14 +152,9 @@ class GatewayCall:
             TurnStopped: The turn is stuck and its guard stops it here.
         """
         self._ask_for_the_callers_word(confirmed)
-        result: Any = NOT_ANSWERED
         if confirmed:
             self._key = None
-        elif self._key is not None and self._rules.reuse_s:
-            with self._shared.quietly("a lookup of an earlier result"):
-                kept = self._shared.results.get(self._key)
-                if kept is not None:
-                    result = kept.get()
+        result = self._earlier_result()
         if result is not NOT_ANSWERED:
             return self._answer_again(result)
         admitted = True
@@ -151,7 +162,17 @@ class GatewayCall:
             admitted = self._breaker.admits(self._shared.watch.clock())
         return NOT_ANSWERED if admitted else self._answer_for_the_tool()
 
+    def _earlier_result(self) -> Any:
+        if self._key is not None and self._rules.reuse_s:
+            with self._shared.quietly("a lookup of an earlier result"):
+                kept = self._shared.results.get(self._key)
+                if kept is not None:
+                    return kept.get()
+        return NOT_ANSWERED
+
     def _ask_for_the_callers_word(self, confirmed: bool) -> None:
+        if self._hold_key is None:
+            return
         held = False
         with self._shared.quietly("a hold"):
             if confirmed:
@@ -200,13 +221,33 @@ class GatewayCall:
         self._begin_epoch()
         return None
 
-    def landed(self, outcome: Kept | BaseException) -> Any:
-        """The call that was waited for is over."""
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Waiting for the same call to land; being interrupted or cancelled there ends this one."""
+        try:
+            yield
+        except BaseException as error:
+            self._write_down(f"failed ({type(error).__name__})")
+            self._running.failed(error)
+            raise
+
+    def landed(self, outcome: Outcome) -> Any:
+        """The call that was waited for is over: its result once more, or NOT_ANSWERED when there is none to have.
+
+        Raises:
+            TurnStopped: The turn is stuck and its guard stops it here.
+
+        What the call raised is raised here too.
+        """
         if isinstance(outcome, BaseException):
             self._write_down(f"failed ({type(outcome).__name__})")
             self._running.failed(outcome)
             raise outcome
-        return self._answer_again(outcome.get())
+        result: Any = NOT_ANSWERED
+        with self._shared.quietly("the result of the same call"):
+            # Where it has no result to give, another that waited may have run meanwhile.
+            result = self._earlier_result() if outcome is None else outcome.get()
+        return result if result is NOT_ANSWERED else self._answer_again(result)
 
     def _begin_epoch(self) -> None:
         with self._shared.quietly("an epoch"):
@@ -247,26 +288,30 @@ class GatewayCall:
         Raises:
             TurnStopped: The turn is stuck and its guard stops it here.
         """
-        bad = False
+        self._over = True
+        has_failed = is_lost = False
         kept: Kept | None = None
         with self._shared.quietly("a result"):
-            bad = self._is_bad(result)
+            if hasattr(result, "status_code"):
+                is_lost = is_ambiguous(result)
+                has_failed = is_lost or self._is_bad(result)
             if self._key is not None:
                 kept = Kept.of(result)
-        self._end_epoch(kept=None if bad else kept)
+        self._end_epoch(kept=None if has_failed else kept)
         self._land(kept)
         with self._shared.quietly("a circuit breaker"):
-            if bad:
+            if has_failed:
                 self._breaker.failed(self._shared.watch.clock())
             else:
                 self._breaker.worked()
-                self._shared.holds.release(self._hold_key)
-        self._write_down("failed" if bad else _in_words(result))
+        self._note_what_was_sent(is_lost=is_lost, is_done=not has_failed)
+        self._write_down("failed" if has_failed else _in_words(result))
         self._running.returned(result)
         return result
 
     def raised(self, error: BaseException) -> None:
         """The tool raised, for good."""
+        self._over = True
         self._end_epoch(kept=None)
         self._land(error if isinstance(error, Exception) else None)
         with self._shared.quietly("a circuit breaker"):
@@ -276,11 +321,27 @@ class GatewayCall:
                 self._breaker.failed(self._shared.watch.clock())
             else:
                 self._breaker.worked()
-        with self._shared.quietly("a hold"):
-            if is_side_effect(self._call) and is_ambiguous(error):
-                self._shared.holds.hold(self._hold_key)
+        self._note_what_was_sent(is_lost=is_ambiguous(error))
         self._write_down(f"failed ({type(error).__name__})")
         self._running.failed(error)
+
+    def _note_what_was_sent(self, *, is_lost: bool, is_done: bool = False) -> None:
+        """Hold the call back from now on if it may have been carried out; let it go if it was."""
+        if self._hold_key is not None:
+            with self._shared.quietly("a hold"):
+                if is_lost:
+                    self._shared.holds.hold(self._hold_key)
+                elif is_done:
+                    self._shared.holds.release(self._hold_key)
+
+    def thread_ended(self) -> None:
+        """The thread that ran the tool has ended, perhaps long after the coroutine that waited for it was cancelled.
+
+        What the tool changed since then is not in the epoch that ended there.
+        """
+        if self._over and self._changes:
+            with self._shared.quietly("an epoch"):
+                self._shared.results.something_changes()
 
     def _end_epoch(self, kept: Kept | None) -> None:
         with self._shared.quietly("an epoch"):
@@ -306,7 +367,7 @@ class GatewayCall:
 
     def _write_down(self, outcome: str) -> None:
         with self._shared.quietly("a scratchpad"):
-            self._scratchpad.add(self._hold_key, self._call.tool, self._raw or self._args, outcome)
+            self._scratchpad.add(self._note_key, self._call.tool, self._raw or self._args, outcome)
 
 
 def _in_words(result: object) -> str:

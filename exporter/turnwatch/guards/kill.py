@@ -11,7 +11,7 @@ import os
 import tempfile
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol, final
 
@@ -194,27 +194,45 @@ class RedisKills:
 
 @final
 class AllKills:
-    """Several places as one: a flag in any of them counts, and is put up in all of them."""
+    """Several places as one: a flag in any of them counts, and is put up in all of them.
+
+    A place that fails keeps nobody from asking and telling the others. What it raised is raised afterwards, unless a
+    flag was found.
+    """
 
     def __init__(self, stores: Sequence[WritableKillStore]) -> None:
         self.stores = tuple(stores)
 
     def is_killed(self, conversation_id: str) -> bool:
         """Whether the flag is up anywhere."""
-        for store in self.stores:  # noqa: SIM110  asked at every call: a generator would cost as much as the stores
-            if store.is_killed(conversation_id):
-                return True
+        fault: Exception | None = None
+        for store in self.stores:
+            try:
+                if store.is_killed(conversation_id):
+                    return True
+            except Exception as error:
+                fault = error
+        if fault is not None:
+            raise fault
         return False
 
     def kill(self, conversation_id: str) -> None:
         """Put the flag up everywhere."""
-        for store in self.stores:
-            store.kill(conversation_id)
+        self._tell(lambda store: store.kill(conversation_id))
 
     def revive(self, conversation_id: str) -> None:
         """Take the flag down everywhere."""
+        self._tell(lambda store: store.revive(conversation_id))
+
+    def _tell(self, tell: Callable[[WritableKillStore], None]) -> None:
+        fault: Exception | None = None
         for store in self.stores:
-            store.revive(conversation_id)
+            try:
+                tell(store)
+            except Exception as error:
+                fault = fault or error
+        if fault is not None:
+            raise fault
 
 
 _in_this_process: Final = MemoryKills()

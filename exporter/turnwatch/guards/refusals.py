@@ -29,14 +29,13 @@ _KINDS: Final[dict[LimitName, tuple[type[TurnStopped], str, str]]] = {
 }
 
 
-def refused(refusal: Refusal, partial: object = None) -> TurnStopped:
+def refused(refusal: Refusal) -> TurnStopped:
     """The exception for a limit that is used up."""
     kind, stop_reason, words = _KINDS[refusal.limit]
     numbers = words.format(allowed=refusal.allowed, used=refusal.used)
     return kind(
         f"the {refusal.scope} is at its limit: {numbers} ({refusal.limit})",
         stop_reason=stop_reason,
-        partial=partial,
         details={
             "limit": refusal.limit,
             "scope": refusal.scope,
@@ -46,11 +45,10 @@ def refused(refusal: Refusal, partial: object = None) -> TurnStopped:
     )
 
 
-def stuck(verdict: Verdict, partial: object = None) -> LoopDetected:
+def stuck(verdict: Verdict) -> LoopDetected:
     """The exception for a turn that makes no progress."""
     return LoopDetected(
         verdict.reason,
-        partial=partial,
         details={
             "kind": verdict.kind,
             "tool": verdict.tool,

@@ -19,6 +19,8 @@ from turnwatch.core.forking import fork_safe_lock
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_RESULT_BYTES: Final = 1024 * 1024
 _BYTES_AN_ENTRY: Final = 512
+# How large an object is that is copied and not written out, nobody knows.
+_BYTES_OF_A_COPY: Final = 64 * 1024
 
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, complex, NoneType})
 _OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -67,7 +69,7 @@ class Kept:
         if kind in _IMMUTABLE:
             size = len(result) if kind is str or kind is bytes else 0  # type: ignore[arg-type]
             return cls("itself", result, size) if size <= MAX_RESULT_BYTES else None
-        if isinstance(result, io.IOBase) or any(hasattr(result, name) for name in _CONSUMED):
+        if isinstance(result, io.IOBase) or any(hasattr(result, name) for name in _CONSUMED) or _is_unread(result):
             return None
         try:
             pickled = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
@@ -78,7 +80,7 @@ class Kept:
     @classmethod
     def _copied(cls, result: object) -> Kept | None:
         try:
-            return cls("copied", copy.deepcopy(result), 0)
+            return cls("copied", copy.deepcopy(result), _BYTES_OF_A_COPY)
         except Exception:
             return None
 
@@ -90,6 +92,14 @@ class Kept:
 
 
 _CONSUMED: Final = ("__next__", "__anext__", "__await__")
+
+
+def _is_unread(result: object) -> bool:
+    """Whether this is a response whose body is still on its way: writing it out would take it from the caller."""
+    return (
+        getattr(result, "_content_consumed", None) is False  # of requests
+        or getattr(result, "is_stream_consumed", None) is False  # of httpx
+    )
 
 
 @final

@@ -15,7 +15,16 @@ _NOTHING_SENT: Final = frozenset(
     {"ConnectionRefusedError", "ConnectTimeout", "ConnectError", "PoolTimeout", "gaierror", "NewConnectionError"}
 )
 _NO_ANSWER: Final = frozenset({"TimeoutError", "Timeout", "TimeoutException", "ConnectionError", "TransportError"})
-_NO_ANSWER_ENDINGS: Final = ("Timeout", "TimeoutError", "ConnectionError", "Disconnected", "ProtocolError")
+_NO_ANSWER_ENDINGS: Final = (
+    "Timeout",
+    "TimeoutError",
+    "TimeoutExpired",
+    "DeadlineExceeded",
+    "ConnectionError",
+    "Disconnected",
+    "ProtocolError",
+)
+MAX_CAUSES: Final = 10
 _STATUS_NAMES: Final = ("status_code", "status", "code")
 
 
@@ -26,8 +35,8 @@ def status_of(thing: object) -> int | None:
             continue
         for name in _STATUS_NAMES:
             value = getattr(holder, name, None)
-            if type(value) is int and 100 <= value <= 599:
-                return value
+            if isinstance(value, int) and 100 <= value <= 599:  # HTTPStatus is an int as well
+                return int(value)
     return None
 
 
@@ -41,17 +50,35 @@ def is_worth_retrying(error: BaseException, policy: Retries) -> bool:
     return not _names(error).isdisjoint(policy.retryable_exceptions)
 
 
-def is_ambiguous(error: BaseException) -> bool:
-    """Whether the tool may have done its work although the call failed: no answer came, or a server's error."""
-    if not isinstance(error, Exception):
+def is_ambiguous(failure: object) -> bool:
+    """Whether the tool may have done its work although the call failed: no answer came, or a server's error.
+
+    Args:
+        failure: The exception, or the response that was returned. What a tool raises when it meets a timeout says
+            as much as the timeout itself.
+    """
+    if not isinstance(failure, BaseException):
+        return _is_ambiguous_status(status_of(failure))
+    if not isinstance(failure, Exception):
         return True  # cancelled or interrupted while it ran
-    status = status_of(error)
-    if status is not None:
-        return status == 408 or (status >= 500 and status not in (501, 503))
-    names = _names(error)
-    if not _NOTHING_SENT.isdisjoint(names):
-        return False
-    return not _NO_ANSWER.isdisjoint(names) or any(name.endswith(_NO_ANSWER_ENDINGS) for name in names)
+    error: BaseException | None = failure
+    for _ in range(MAX_CAUSES):
+        if error is None:
+            break
+        status = status_of(error)
+        if status is not None:
+            return _is_ambiguous_status(status)
+        names = _names(error)
+        if not _NOTHING_SENT.isdisjoint(names):
+            return False
+        if not _NO_ANSWER.isdisjoint(names) or any(name.endswith(_NO_ANSWER_ENDINGS) for name in names):
+            return True
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return False
+
+
+def _is_ambiguous_status(status: int | None) -> bool:
+    return status is not None and (status == 408 or (status >= 500 and status not in (501, 503)))
 
 
 def wait_before_retry(
@@ -85,7 +112,7 @@ def _retry_after(failure: object) -> float | None:
     headers: Any = getattr(failure, "headers", None)
     if headers is None:
         headers = getattr(getattr(failure, "response", None), "headers", None)
-    if headers is not None:
+    if hasattr(headers, "get"):
         for name, unit in (("retry-after-ms", 0.001), ("Retry-After", 1.0), ("retry-after", 1.0)):
             value = headers.get(name)
             if value is not None:

@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, final
 
-from turnwatch.core.account import Account, BudgetWarning, Refusal, Reservation
+from turnwatch.core.account import Account, BudgetWarning
 from turnwatch.core.events import ModelCall, ToolCall, Usage
 from turnwatch.core.guard import Judge, KillStore, Page, Response
-from turnwatch.core.limits import NO_LIMITS, AssumedPrice, LimitName, Limits
+from turnwatch.core.limits import NO_LIMITS, Limits
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
-from turnwatch.errors import BudgetExceeded, ConversationKilled, ToolBudgetExceeded, TurnStopped
+from turnwatch.errors import ConversationKilled, TurnStopped
 from turnwatch.guards.goal import GoalCheck
-from turnwatch.guards.nudge import nudge_text
 from turnwatch.guards.partial import LatestResults, PartialResults
-from turnwatch.guards.refusals import refused, stuck
-from turnwatch.guards.responses import Steps
+from turnwatch.guards.stuck_turn import StuckTurn
+from turnwatch.guards.turn_budget import OF_MODEL_CALLS, OF_TOOL_CALLS, TurnBudget
 
 _UNSET: Final = object()
-_OF_TOOL_CALLS: Final[tuple[LimitName, ...]] = ("max_tool_calls", "max_seconds")
-_OF_MODEL_CALLS: Final[tuple[LimitName, ...]] = ("max_iterations", "max_seconds", "max_usd", "max_tokens")
-# Two threads may read the clock in one order and use it in the other.
-_CLOCK_SLACK_SECONDS: Final = 1.0
-# Any usage will do to see whether a model has a price and whether that is zero.
-_SOME_USAGE: Final = Usage(input=1_000_000, output=1_000_000)
 
 
 @final
@@ -42,33 +35,23 @@ class TurnGuard:
         on_warning: Told when 50, 80 and 100 percent of a limit are used.
         goal: The judge that is asked when the turn has ended well.
         pager: Told whom to wake for.
-        kills: Where kill flags are looked up.
+        kills: Where kill flags are looked up: the turn's own and those of the turns above it.
         fail_closed: What a fault does.
+        faults_before: Faults inside turnwatch before this turn began; those until now when left out.
     """
 
     __slots__ = (
-        "_account",
-        "_calls_of_tool",
-        "_closed",
-        "_due",
+        "_budget",
         "_fail_closed",
         "_faults_before",
         "_goal",
-        "_kill_id",
+        "_kill_ids",
         "_kills",
-        "_last_clock",
         "_latest",
-        "_max_calls",
-        "_nudge",
-        "_nudged_at_iteration",
-        "_on_warning",
-        "_pager",
         "_partial",
-        "_reservations",
-        "_shadowed",
         "_state",
-        "_steps",
         "_stopped_by",
+        "_stuck",
         "_watch",
     )
 
@@ -84,43 +67,26 @@ class TurnGuard:
         pager: Callable[[Page], None] | None = None,
         kills: KillStore | None = None,
         fail_closed: bool = False,
+        faults_before: int | None = None,
     ) -> None:
         self._state = state
-        self._watch = watch = state.watch
-        self._steps = Steps(on_loop)
-        self._on_warning = on_warning
+        self._watch = state.watch
+        above = state.parent.guard if state.parent is not None else None
+        parent = above if isinstance(above, TurnGuard) else None
+        self._budget = TurnBudget(
+            state, limits, conversation_limits, None if parent is None else parent.account, on_warning
+        )
+        self._stuck = StuckTurn(state, on_loop, pager)
         self._goal = GoalCheck(goal, state)
-        self._pager = pager
         self._kills = kills
-        self._kill_id = state.conversation_id or state.turn_id
+        kill_id = state.conversation_id or state.turn_id
+        ids_above = () if parent is None else parent._kill_ids
+        self._kill_ids: tuple[str, ...] = ids_above if kill_id in ids_above else (kill_id, *ids_above)
         self._fail_closed = fail_closed
-        self._faults_before = watch.faults
-        self._last_clock = state.started
+        self._faults_before = self._watch.faults if faults_before is None else faults_before
         self._latest = LatestResults()
         self._partial: object = _UNSET
-        self._reservations: dict[ModelCall, tuple[Reservation, Usage | float | None]] = {}
-        self._calls_of_tool: dict[str, int] = {}
-        self._max_calls = {
-            tool: override.max_calls
-            for tool, override in watch.settings.tools.overrides.items()
-            if override.max_calls is not None
-        }
-        self._due: TurnStopped | None = None
-        self._nudge: str | None = None
-        self._nudged_at_iteration = -1
-        self._shadowed = False
         self._stopped_by: str | None = None
-        self._closed = False
-        with watch.lock:
-            above: list[Account] = []
-            if state.parent is not None and isinstance(state.parent.guard, TurnGuard):
-                above.append(state.parent.guard._account)
-            if state.conversation is not None:
-                if conversation_limits is not None:
-                    state.conversation.account.limits = conversation_limits
-                above.append(state.conversation.account)
-            self._account: Account = Account(limits, above=tuple(above))
-            self._account.open_turn(state.started)
 
     # Whether a call may start
 
@@ -128,25 +94,22 @@ class TurnGuard:
         """Admit a model call. See ``turnwatch.core.guard.Guard``."""
         stop: TurnStopped | None = None
         try:
-            stop = self._what_stops_everything() or self._what_stops_model(call, reserve)
-            self._warn()
+            stop = self._what_stops_everything() or self._budget.admit_model(call, reserve)
+            self._budget.warn(OF_MODEL_CALLS)
         except Exception:
             self._watch.internal_error("a model call's guard")
         try:
             self._stop(stop)
         except TurnStopped:
-            reservation, _ = self._reservations.pop(call, (None, None))
-            if reservation is not None:  # admitted, and then a fault closed the way
-                with self._watch.lock:
-                    Account.settle(reservation, 0.0, 0)
+            self._budget.did_not_start(call)
             raise
 
     def before_tool(self, call: ToolCall) -> None:
         """Admit a tool call. See ``turnwatch.core.guard.Guard``."""
         stop: TurnStopped | None = None
         try:
-            stop = self._what_stops_everything() or self._what_stops_tool(call)
-            self._warn(_OF_TOOL_CALLS)
+            stop = self._what_stops_everything() or self._budget.admit_tool(call)
+            self._budget.warn(OF_TOOL_CALLS)
         except Exception:
             self._watch.internal_error("a tool call's guard")
         try:
@@ -156,104 +119,36 @@ class TurnGuard:
             raise
 
     def _what_stops_everything(self) -> TurnStopped | None:
-        if self._kills is not None and self._kills.is_killed(self._kill_id):
-            return ConversationKilled("this conversation was killed", partial=self.partial)
-        due = self._due
-        if due is not None:
-            # A fresh one: an exception that is raised twice grows a traceback of both places.
-            return type(due)(str(due), stop_reason=due.stop_reason, partial=self.partial, details=due.details)
-        return None
+        if self._is_killed():
+            return ConversationKilled("this conversation was killed")
+        due = self._stuck.stop
+        if due is None:
+            return None
+        # A fresh one: an exception that is raised twice grows a traceback of both places.
+        return type(due)(str(due), stop_reason=due.stop_reason, details=due.details)
 
-    def _what_stops_model(self, call: ModelCall, reserve: Usage | float | None) -> TurnStopped | None:
-        policy = self._unpriced_policy()
-        if policy == "block" and self._price(call, _SOME_USAGE) is None:
-            return BudgetExceeded(
-                "the model has no known price, and unpriced models are blocked under this dollar limit (max_usd)",
-                partial=self.partial,
-                details={"limit": "max_usd"},
-            )
-        usd, tokens = self._most_it_may_use(call, reserve, policy)
-        now = self._now()
-        with self._watch.lock:
-            admitted = self._account.reserve(now, usd, tokens)
-        if isinstance(admitted, Refusal):
-            return refused(admitted, self.partial)
-        self._reservations[call] = (admitted, reserve)
-        return None
-
-    def _what_stops_tool(self, call: ToolCall) -> TurnStopped | None:
-        allowed = self._max_calls.get(call.tool)
-        now = self._now()
-        with self._watch.lock:
-            refusal = self._account.admit_tool(now)
-            if refusal is None and allowed is not None:
-                used = self._calls_of_tool[call.tool] = self._calls_of_tool.get(call.tool, 0) + 1
-                if used > allowed:
-                    return ToolBudgetExceeded(
-                        f"the turn is at its limit: {allowed} calls of {call.tool} are allowed, "
-                        "all are used (max_calls)",
-                        partial=self.partial,
-                        details={"limit": "max_calls", "tool": call.tool, "allowed": allowed},
-                    )
-        return None if refusal is None else refused(refusal, self.partial)
-
-    def _most_it_may_use(
-        self, call: ModelCall, reserve: Usage | float | None, policy: str | AssumedPrice | None
-    ) -> tuple[float | None, int | None]:
-        """Dollars and tokens to hold back; None where unknown."""
-        if isinstance(reserve, Usage):
-            return (None if policy is None else self._price(call, reserve, policy)), reserve.total
-        if reserve is not None or policy is None:
-            return reserve, None
-        # A model that is free passes an exhausted budget.
-        return (0.0 if self._price(call, _SOME_USAGE, policy) == 0 else None), None
-
-    def _price(self, call: ModelCall, usage: Usage, policy: str | AssumedPrice | None = None) -> float | None:
-        price = self._watch.prices.cost(call.provider, call.model, usage, call.started)
-        return policy.cost(usage) if price is None and isinstance(policy, AssumedPrice) else price
-
-    def _unpriced_policy(self) -> str | AssumedPrice | None:
-        """What is done about unpriced models, the strictest of all accounts; None where no dollars are limited."""
-        limits = NO_LIMITS
-        for account in self._account.chain:
-            if account.limits.max_usd is not None:
-                limits = limits.tightened(account.limits)
-        return None if limits.max_usd is None else limits.unpriced
+    def _is_killed(self) -> bool:
+        if self._kills is None:
+            return False
+        try:
+            for kill_id in self._kill_ids:
+                if self._kills.is_killed(kill_id):
+                    return True
+        except Exception:  # the other guards are still there
+            self._watch.internal_error("a kill store")
+        return False
 
     # What came of it
 
     def after_model(self, call: ModelCall, verdict: Verdict | None) -> None:
         """Settle a model call. See ``turnwatch.core.guard.Guard``."""
         try:
-            self._settle(call)
+            self._budget.settle(call)
             if verdict is not None and verdict.severity == "stuck":
-                self._respond(verdict)
-            self._warn()
+                self._stuck.respond(verdict)
+            self._budget.warn(OF_MODEL_CALLS)
         except Exception:
             self._watch.internal_error("a model call's guard")
-
-    def _settle(self, call: ModelCall) -> None:
-        reservation, reserve = self._reservations.pop(call, (None, None))
-        if reservation is None:
-            return
-        usd, tokens = reservation.usd, reservation.tokens  # what a fault below leaves charged
-        try:
-            usd, tokens = self._what_it_used(call, reserve)
-        finally:
-            with self._watch.lock:
-                Account.settle(reservation, usd, tokens)
-
-    def _what_it_used(self, call: ModelCall, reserve: Usage | float | None) -> tuple[float, int]:
-        usage, usd = call.usage, call.spend_usd
-        if usage is None and call.outcome != "error":
-            # It ran and did not say what it used: what was held back is the best guess, and the safe one.
-            if isinstance(reserve, Usage):
-                usage = reserve
-            elif usd is None and reserve is not None:
-                usd = reserve
-        if usd is None and usage is not None:
-            usd = self._price(call, usage, self._unpriced_policy())
-        return usd or 0.0, usage.total if usage is not None else 0
 
     def after_tool(self, call: ToolCall, verdict: Verdict | None, result: object = None) -> None:
         """Note a tool call's result. See ``turnwatch.core.guard.Guard``."""
@@ -263,61 +158,26 @@ class TurnGuard:
             if went_well:
                 self._latest.add(call.tool, result)
             if verdict is not None and verdict.severity == "stuck":
-                self._respond(verdict)
+                self._stuck.respond(verdict)
             elif self._state.still_stuck and self._state.verdict is not None:
-                self._respond(self._state.verdict)
-            if self._due is not None:
+                self._stuck.respond(self._state.verdict)
+            if self._stuck.stop is not None:
                 stop = self._what_stops_everything()
         except Exception:
             self._watch.internal_error("a tool call's guard")
         if went_well:
             self._stop(stop)
 
-    # What is done about a loop
-
-    def _respond(self, verdict: Verdict) -> None:
-        if self._nudged_at_iteration >= 0 and self._state.iterations == self._nudged_at_iteration > 0:
-            return  # calls of the same model reply: it has not seen the nudge yet
-        for step in self._steps.take():
-            if step == "stop":
-                self._due = stuck(verdict)
-            elif step == "nudge":
-                self._nudge = nudge_text(verdict)
-                self._nudged_at_iteration = self._state.iterations
-            elif step == "page":
-                self._page(verdict)
-            elif not self._shadowed:
-                self._shadowed = True
-                self._watch.count("agent_guard_shadow_stops_total", self._state.series.label, "loop_detected")
-
-    def _page(self, verdict: Verdict) -> None:
-        state = self._state
-        if self._pager is None:
-            self._watch.internal_error("a page with no address: set page.alertmanager_url or page.webhook_url")
-            return
-        self._pager(
-            Page(
-                agent=state.agent,
-                tool=verdict.tool,
-                kind=verdict.kind,
-                severity=verdict.severity,
-                reason=verdict.reason,
-                conversation_id=state.conversation_id,
-                turn_id=state.turn_id,
-            )
-        )
-
     def take_nudge(self) -> str | None:
         """The message for the model, once."""
-        nudge, self._nudge = self._nudge, None
-        return nudge
+        return self._stuck.take_nudge()
 
     # What is told
 
     @property
     def account(self) -> Account:
         """What the turn has used of its limits."""
-        return self._account
+        return self._budget.account
 
     @property
     def partial(self) -> object:
@@ -339,19 +199,11 @@ class TurnGuard:
 
     def tighten(self, limits: Limits, max_calls: Mapping[str, int] | None = None) -> None:
         """Put further limits on the turn, and on its calls of single tools."""
-        with self._watch.lock:
-            self._account.limits = self._account.limits.tightened(limits)
-            for tool, allowed in (max_calls or {}).items():
-                self._max_calls[tool] = min(allowed, self._max_calls.get(tool, allowed))
+        self._budget.tighten(limits, max_calls)
 
     def remaining_seconds(self) -> float | None:
         """Seconds until a time limit is reached; None without one."""
-        left = [
-            account.limits.max_seconds - account.seconds(self._last_clock)
-            for account in self._account.chain
-            if account.limits.max_seconds is not None
-        ]
-        return max(0.0, min(left)) if left else None
+        return self._budget.remaining_seconds()
 
     # The end
 
@@ -362,52 +214,19 @@ class TurnGuard:
     def end(self) -> None:
         """The turn is over: its time stops counting, and the results kept for ``partial`` are let go."""
         try:
-            now = self._now()
-            with self._watch.lock:
-                if self._closed:
-                    return
-                self._closed = True
-                self._account.close_turn(now)
+            self._budget.close()
             self._latest.forget()
         except Exception:
             self._watch.internal_error("the end of a turn's guard")
 
     # Shared by the above
 
-    def _now(self) -> float:
-        now = self._watch.clock()
-        if now < self._last_clock - _CLOCK_SLACK_SECONDS:
-            self._watch.internal_error("the clock, which went backwards")
-        self._last_clock = max(now, self._last_clock)
-        return self._last_clock
-
-    def _warn(self, limits: tuple[LimitName, ...] = _OF_MODEL_CALLS) -> None:
-        with self._watch.lock:
-            passed = self._account.warnings(self._last_clock, limits)
-            for warning in passed:
-                limit = warning.limit if warning.scope == "turn" else f"conversation_{warning.limit}"
-                self._watch.meter.counter("agent_budget_warnings_total", self._state.series.label, limit).inc()
-        if self._on_warning is not None:
-            for warning in passed:
-                self._on_warning(
-                    BudgetWarning(
-                        warning.limit,
-                        warning.scope,
-                        warning.percent,
-                        warning.used,
-                        warning.allowed,
-                        self._state.agent,
-                        self._state.conversation_id,
-                    )
-                )
-
     def _stop(self, stop: TurnStopped | None) -> None:
         if stop is None and self._fail_closed and self._watch.faults != self._faults_before:
-            stop = TurnStopped(
-                "turnwatch failed inside, and fail_closed is set", stop_reason="error", partial=self.partial
-            )
+            stop = TurnStopped("turnwatch failed inside, and fail_closed is set", stop_reason="error")
         if stop is None:
             return
+        stop.partial = self.partial
         if self._stopped_by is None:
             self._stopped_by = stop.stop_reason
             try:
