@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import threading
@@ -141,3 +142,20 @@ def test_the_settings_name_where_pages_go(make_watch, receiver):
 
 def test_settings_that_name_nothing_have_no_pager(watch):
     assert pager_of(watch.settings) is None
+
+
+def test_a_callable_that_exits_or_a_broken_count_of_faults_costs_one_page_and_not_the_next():
+    sent: list[str] = []
+
+    def send(page: tw.Page) -> None:
+        sent.append(page.turn_id)
+        raise SystemExit if page.turn_id == "exit" else OSError("down")
+
+    def broken(where: str) -> None:
+        raise RuntimeError(where)
+
+    pager = tw.Pager(send, on_fault=broken)
+    for turn_id in ("exit", "down", "exit", "down"):
+        pager(dataclasses.replace(PAGE, turn_id=turn_id))
+        assert pager.flush(10)
+    assert sent == ["exit", "down", "down"] * 2

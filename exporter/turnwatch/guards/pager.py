@@ -83,6 +83,8 @@ class Pager:
             page = self._queue.get()
             try:
                 self._try_to_send(page)
+            except BaseException:  # of on_fault, or of a callable that exits: the next page goes out all the same
+                _count_fault("a pager's thread")
             finally:
                 self._queue.task_done()
 
