@@ -18,7 +18,12 @@ class MissingExtraError(TurnwatchError, ImportError):
 
     def __init__(self, feature: str, extra: str) -> None:
         super().__init__(f"{feature} needs an optional part: pip install 'turnwatch[{extra}]'")
+        self.feature = feature
         self.extra = extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        """For another process: an exception is made anew there from what it was made of."""
+        return type(self), (self.feature, self.extra)
 
 
 class TurnStopped(TurnwatchError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Final, final
@@ -27,6 +28,17 @@ class PartialResults:
     spend_usd: float
     tokens: int
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """For another process: the exception must arrive there, with those of the results that can."""
+        results = tuple(pair for pair in self.results if _can_be_sent(pair))
+        return PartialResults, (results, self.iterations, self.tool_calls, self.spend_usd, self.tokens)
+
+    def __copy__(self) -> PartialResults:
+        return self
+
+    def __deepcopy__(self, memo: object) -> PartialResults:
+        return self
+
 
 @final
 class LatestResults:
@@ -48,3 +60,11 @@ class LatestResults:
     def forget(self) -> None:
         """Let go of everything."""
         self._kept.clear()
+
+
+def _can_be_sent(result: object) -> bool:
+    try:
+        pickle.dumps(result)
+    except Exception:
+        return False
+    return True
