@@ -94,10 +94,10 @@ function(config)
           {
             kind: 'trend',
             title: 'Verdicts',
-            description: 'Verdicts of the loop engine by shape and severity.',
-            unit: 'cpm',
+            description: 'Verdicts of the loop engine by shape and severity, near each point.',
+            unit: 'short',
             stacked: true,
-            queries: { '{{kind}} · {{severity}}': q.perMinute(verdicts, ['kind', 'severity']) },
+            queries: { '{{kind}} · {{severity}}': q.events(verdicts, ['kind', 'severity']) },
           },
         ],
       },

@@ -12,6 +12,11 @@ function(config)
     unit: 'cpm',
     queries: { [if label == '' then title else '{{' + label + '}}']: q.perMinute(q.ofJob(counter), if label == '' then [] else [label]) },
   };
+  // The same of what ought not to happen.
+  local lost(title, description, counter, label) = counted(title, description + ' Near each point.', counter, label) {
+    unit: 'short',
+    queries: { [legend]: q.events(q.ofJob(counter), if label == '' then [] else [label]) for legend in std.objectFields(super.queries) },
+  };
   {
     uid: 'turnwatch-self',
     title: 'Agents / turnwatch itself',
@@ -57,9 +62,9 @@ function(config)
       {
         title: 'What it loses',
         panels: [
-          counted('Internal errors', 'Errors inside turnwatch that were kept from the agent. The log has the place.', 'turnwatch_internal_errors_total', ''),
-          counted('Turns evicted', 'Turns dropped before they ended.', 'turnwatch_turns_evicted_total', 'reason'),
-          counted('Label values folded', 'Samples whose agent, tool or model became __other__ because there were too many.', 'turnwatch_label_values_folded_total', 'label'),
+          lost('Internal errors', 'Errors inside turnwatch that were kept from the agent. The log has the place.', 'turnwatch_internal_errors_total', ''),
+          lost('Turns evicted', 'Turns dropped before they ended.', 'turnwatch_turns_evicted_total', 'reason'),
+          lost('Label values folded', 'Samples whose agent, tool or model became __other__ because there were too many.', 'turnwatch_label_values_folded_total', 'label'),
         ],
       },
       {
@@ -67,8 +72,8 @@ function(config)
         panels: [
           counted('Export requests', 'Requests that `turnwatch serve` received, by what became of them.', 'turnwatch_requests_total', 'outcome') { stacked: true },
           counted('Passed on', 'Spans and log records passed on; for metrics, requests.', 'turnwatch_forwarded_total', 'signal'),
-          counted('Not passed on', 'Spans and log records that were accepted but not passed on.', 'turnwatch_forward_dropped_total', 'reason'),
-          counted('Retries', 'Attempts to pass a request on that failed and are made again.', 'turnwatch_forward_retries_total', '') { width: 12 },
+          lost('Not passed on', 'Spans and log records that were accepted but not passed on.', 'turnwatch_forward_dropped_total', 'reason'),
+          lost('Retries', 'Attempts to pass a request on that failed and are made again.', 'turnwatch_forward_retries_total', '') { width: 12 },
           {
             kind: 'trend',
             title: 'Queue',

@@ -104,11 +104,11 @@ function(config)
           {
             kind: 'trend',
             title: 'Budget warnings',
-            description: 'Turns that used half, four fifths or all of a limit.',
-            unit: 'cpm',
+            description: 'Turns that used half, four fifths or all of a limit, near each point.',
+            unit: 'short',
             stacked: true,
             width: 12,
-            queries: { '{{agent}} · {{limit}}': q.perMinute(q.ofAgent('agent_budget_warnings_total'), ['agent', 'limit']) },
+            queries: { '{{agent}} · {{limit}}': q.events(q.ofAgent('agent_budget_warnings_total'), ['agent', 'limit']) },
           },
           {
             kind: 'trend',

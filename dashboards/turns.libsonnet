@@ -97,11 +97,11 @@ function(config)
           {
             kind: 'trend',
             title: 'Stopped by guards',
-            description: 'Turns that guards stopped, and those that they would have stopped if they were allowed to (shadow).',
-            unit: 'cpm',
+            description: 'Turns that guards stopped, and those that they would have stopped if they were allowed to (shadow), near each point.',
+            unit: 'short',
             queries: {
-              'stopped: {{stop_reason}}': q.perMinute(q.ofAgent('agent_guard_stops_total'), ['stop_reason']),
-              'shadow: {{stop_reason}}': q.perMinute(q.ofAgent('agent_guard_shadow_stops_total'), ['stop_reason']),
+              'stopped: {{stop_reason}}': q.events(q.ofAgent('agent_guard_stops_total'), ['stop_reason']),
+              'shadow: {{stop_reason}}': q.events(q.ofAgent('agent_guard_shadow_stops_total'), ['stop_reason']),
             },
           },
           {

@@ -3,6 +3,10 @@
   local filtered(name, labels, matchers) =
     name + '{' + std.join(', ', [label + '=~"$' + label + '"' for label in ['job'] + labels] + matchers) + '}',
 
+  local rare(series, window, by) =
+    local before = 'last_over_time(' + series + '[1h] offset ' + window + ')';
+    $.sum('(last_over_time(' + series + '[' + window + ']) unless ' + before + ') or increase(' + series + '[' + window + '])', by),
+
   ofJob(name, matchers=[]): filtered(name, [], matchers),
   ofAgent(name, matchers=[]): filtered(name, ['agent'], matchers),
   ofTool(name, matchers=[]): filtered(name, ['agent', 'tool'], matchers),
@@ -21,11 +25,11 @@
   perHour(series, by=[]): self.rate(series, by) + ' * 3600',
   // How much a counter grew over the time shown.
   grown(series, by=[]): self.sum('increase(' + series + '[$__range])', by),
-  // The same for what happens rarely. A series begins with its first event, and increase() counts from there: one that
-  // was not there at the beginning of the time shown counts with all it has.
-  happened(series, by=[]):
-    local born = '(last_over_time(' + series + '[$__range]) unless ' + series + ' offset $__range)';
-    self.sum(born + ' or increase(' + series + '[$__range])', by),
+  // The same for what happens rarely, over the time shown or near each point. A series begins with its first event, and
+  // increase() counts from there: one that was not there before counts with all it has. Before: within an hour, so that a
+  // target that was away for minutes is not born again.
+  happened(series, by=[]): rare(series, '$__range', by),
+  events(series, by=[]): rare(series, '$__rate_interval', by),
   // { p50: …, p95: … } of a histogram, or of each label value: { '{{agent}} p95': … }.
   quantiles(buckets, by=[], quantiles=['50', '95']): {
     [std.join(' ', ['{{' + label + '}}' for label in by] + ['p' + percent])]:

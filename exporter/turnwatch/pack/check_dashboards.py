@@ -86,7 +86,7 @@ def _panel_faults(panel: Mapping[str, Any], variables: Mapping[str, Any], record
         of_query = faults_of(expr, recorded=recorded)
         if not of_query:
             of_query += _filter_faults(expr, variables)
-        if re.search(r"\[[0-9]+[smh]\]", expr) and re.search(r"\b(rate|increase)\(", expr):
+        if re.search(r"\b(rate|increase)\([^\[]*\[[0-9]+[smh]\]", expr):
             of_query.append("rate over a fixed window; use $__rate_interval")
         faults += [f"{fault} in {expr}" for fault in of_query]
     return faults
