@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import subprocess
 import sys
 import urllib.request
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -210,3 +212,32 @@ def test_a_registry_that_refuses_the_metrics_leaves_the_old_one_in_use():
         tw.configure(registry=taken)
     loop()
     assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape(registry)
+
+
+def test_a_turn_that_is_open_while_it_is_configured_again_stays_in_the_gauges_until_it_has_ended():
+    open_turns, identical = 'agent_open_turns{agent="shop"}', 'agent_turn_identical_calls_max{agent="shop",tool="find"}'
+    with tw.turn("shop") as before:
+        for _ in range(4):
+            before.state.record("find", "00000000000000aa")
+        tw.configure(tw.Settings(detect={"max_identical_calls": 5}))
+        assert f"{open_turns} 1.0" in scrape()
+        assert f"{identical} 4.0" in scrape()
+        with tw.turn("shop") as after:
+            assert after.state.parent is before.state
+            after.state.record("find", "00000000000000aa")
+            assert f"{open_turns} 2.0" in scrape()
+        before.state.record("find", "00000000000000aa")
+        assert f"{identical} 5.0" in scrape()
+    assert f"{open_turns} 0.0" in scrape()
+    assert 'agent_duplicate_tool_calls_total{agent="shop",tool="find"} 3.0' in scrape()
+
+
+def test_a_watch_that_had_nothing_to_show_is_not_kept():
+    first = tw.configure()
+    second = tw.configure(tw.Settings(detect={"max_identical_calls": 5}))
+    kept = weakref.ref(first)
+    del first
+    gc.collect()
+
+    assert kept() is None
+    assert tw.default_watch() is second

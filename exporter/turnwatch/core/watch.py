@@ -71,6 +71,9 @@ class Watch:
         meter: Where metrics are counted; None counts nowhere.
         clock: Seconds since the epoch, for calls that bring no time of their own.
         exemplar: Gives the labels of an exemplar (the current trace id), or None where there is none.
+        prices: What tokens cost; those of the settings when left out.
+        before: The watch that this one takes the place of. Turns that are open keep theirs, so its gauges are shown
+            with this one's until there is nothing left to show.
     """
 
     def __init__(
@@ -81,6 +84,7 @@ class Watch:
         clock: Callable[[], float] = steady_clock,
         exemplar: Callable[[], Exemplar | None] | None = None,
         prices: PriceBook | None = None,
+        before: Watch | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.meter: Meter = meter or NullMeter()
@@ -115,6 +119,7 @@ class Watch:
         # Each turn keeps these; a method looked up anew is an object of its own.
         self.volatile_keys_of = self.volatile_keys
         self._forget_turn = self._forget
+        self._before = before if before is not None and any(value for *_, value in before.gauges()) else None
         self.faults = 0
         self._last_error_log = 0.0
         self._unlogged_errors = 0
@@ -249,7 +254,17 @@ class Watch:
             rows = [row for series in self.agents.values() for row in series.gauges(now)]
         for source in self.more_gauges:
             rows.extend(source())
-        return rows
+        return rows if self._before is None else self._with_those_before(rows, self._before)
+
+    def _with_those_before(self, rows: list[GaugeRow], before: Watch) -> list[GaugeRow]:
+        values = {(name, labels): value for name, labels, value in before.gauges()}
+        if not any(values.values()):
+            self._before = None
+            return rows
+        for name, labels, value in rows:
+            earlier = values.get((name, labels), 0.0)
+            values[name, labels] = value + earlier if name == "agent_open_turns" else max(value, earlier)
+        return [(name, labels, value) for (name, labels), value in values.items()]
 
     def count(self, name: str, *labels: str, amount: float = 1.0) -> None:
         """Add to one of the catalogue's counters."""

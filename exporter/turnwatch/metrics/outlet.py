@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import prometheus_client
 from prometheus_client import CollectorRegistry
 
-from turnwatch.core.default import default_watch, set_default_watch
+from turnwatch.core.default import default_watch, known_watch, set_default_watch
 from turnwatch.core.meter import Exemplar, Meter
 from turnwatch.core.watch import Watch
 from turnwatch.errors import SettingsError, TurnwatchError
@@ -91,7 +91,7 @@ def configure(
     """Set up this process's watch. Optional: without it, environment and YAML file decide at first use.
 
     Calling it again with the same view and registry keeps what was counted and changes the settings
-    for turns that are opened from then on.
+    for turns that are opened from then on; turns that are open end under those they began with.
 
     Args:
         settings: Wins over TURNWATCH_* environment and over the YAML file that TURNWATCH_CONFIG names.
@@ -145,7 +145,7 @@ def _install(
         if kept is not None:
             kept.close()
         _outlet = kept = outlet
-    watch = Watch(settings, kept.meter, exemplar=current_trace)
+    watch = Watch(settings, kept.meter, exemplar=current_trace, before=known_watch())
     if settings.semconv_metrics and view == "otel":
         watch.listeners.append(SemconvMetrics(meter_provider))
     set_default_watch(watch)
