@@ -1,6 +1,7 @@
 """Files of spans: which format, what cannot be read, and the turns in them."""
 
 import gzip
+import io
 import json
 import lzma
 import random
@@ -11,6 +12,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.sources.spans.corpus import Case, cases
 
+from turnwatch.sources.spans import file_turns
 from turnwatch.sources.spans.file_turns import iter_turns
 from turnwatch.sources.spans.files import Problem, format_of, read_spans_file
 
@@ -137,10 +139,82 @@ def test_a_folder_with_the_same_spans_in_several_formats_counts_them_once():
     assert numbers == singles
 
 
-def test_a_turn_names_the_file_in_which_it_begins():
+def test_a_turn_names_the_file_and_the_line_in_which_it_begins():
     (one,) = iter_turns(CASE.files("sdk-json"))
     assert one.path == CASE.files("sdk-json")[0]
+    assert one.line == 1
     assert one.turn.ended
+
+
+def request(number, attributes, parent=0, name="span", scope="my.scope", span_id=0):
+    pairs = [{"key": key, "value": {"stringValue": value}} for key, value in attributes.items()]
+    span = {
+        "traceId": f"{number + 1:032x}",
+        "spanId": f"{span_id or number + 1:016x}",
+        "name": name,
+        "startTimeUnixNano": str(10**18 + number * 1000),
+        "endTimeUnixNano": str(10**18 + number * 1000 + span_id + 1),
+        "attributes": pairs,
+    }
+    if parent:
+        span["parentSpanId"] = f"{parent:016x}"
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"scope": {"name": scope}, "spans": [span]}]}]})
+
+
+TOOL = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+
+
+def test_turns_whose_agent_never_comes_end_while_the_file_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(file_turns, "_SORTED_SPANS", 20)
+    monkeypatch.setattr(file_turns, "_BATCH_SPANS", 10)
+    monkeypatch.setattr(file_turns, "_SPANS_A_SECOND", 2)
+    file = tmp_path / "orphans.jsonl"
+    file.write_text("\n".join(request(number, TOOL, parent=10**6 + number) for number in range(2000)))
+    read = []
+
+    class Watched(io.FileIO):
+        def readline(self, size=-1):
+            read.append(1)
+            return super().readline(size)
+
+    turns = iter_turns([file], formats={file: "otlp-json"}, open_=Watched)
+    behind = [len(read) - number for number, _ in enumerate(turns)]
+    assert len(behind) == 2000
+    assert max(behind) < 400
+
+
+def test_of_spans_that_play_no_part_those_are_followed_that_calls_hang_under(tmp_path):
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support-bot"}
+    http = {"http.request.method": "GET"}
+    lines = [
+        request(0, TOOL, parent=102, span_id=101),
+        request(0, http, parent=103, span_id=102, scope="opentelemetry.instrumentation.httpx"),
+        request(0, http, parent=104, span_id=103),
+        request(0, http, parent=104, span_id=105),
+        request(0, agent, span_id=104, name="invoke_agent support-bot"),
+    ]
+    file = tmp_path / "spans.jsonl"
+    for order in (lines, lines[::-1]):
+        file.write_text("\n".join(order))
+        (one,) = iter_turns([file])
+        assert (one.turn.agent, one.turn.tool_calls) == ("support-bot", 1)
+
+
+def test_one_span_that_cannot_be_read_keeps_no_other_of_its_request_from_being_read(tmp_path, problems):
+    body = json.loads(request(0, TOOL))
+    spans = body["resourceSpans"][0]["scopeSpans"][0]["spans"]
+    spans.insert(0, {**spans[0], "traceId": "no id"})
+    file = tmp_path / "spans.jsonl"
+    file.write_text(json.dumps(body))
+    assert found(file, on_problem=problems.append) == [(1, 0, 0)]
+    assert [str(problem) for problem in problems] == [f"{file}:1: not a readable span (ValueError)"]
+
+
+def test_traces_logs_and_metrics_may_stand_in_one_file(tmp_path, problems):
+    file = tmp_path / "all.jsonl"
+    file.write_text("\n".join(['{"resourceMetrics": []}', request(0, TOOL), '{"resourceLogs": []}']))
+    assert found(file, on_problem=problems.append) == [(1, 0, 0)]
+    assert problems == []
 
 
 def test_logs_beside_the_spans_are_read_as_well():

@@ -30,17 +30,18 @@ from turnwatch.sources.spans.span import SpanData
 # Files are in no particular order; within this many spans, and this many bytes of them, they are put in the order in
 # which they ended.
 _SORTED_SPANS: Final = 20_000
-_SORTED_BYTES: Final = 16_777_216
+_SORTED_BYTES: Final = 25_165_824
+_SMALLEST_SPAN_BYTES: Final = 1_000
 _PASSING_SPAN_BYTES: Final = 400
 _BATCH_SPANS: Final = 1_000
 # In a file nothing is late by a clock, only by its place: the clock runs with the spans of agents that were read. It
 # runs faster while very many turns are open, so that spans whose agent's span never comes take a bounded memory.
 _SPANS_A_SECOND: Final = 1_000
-_OPEN_AT_LEISURE: Final = 2_000
+_OPEN_AT_LEISURE: Final = 500
 _GRACE_SECONDS: Final = 10.0
 _IDLE_SECONDS: Final = 50.0
-_REMEMBERED_TRACES: Final = 50_000
-_REMEMBERED_PARENTS: Final = 100_000
+_REMEMBERED_TRACES: Final = 20_000
+_REMEMBERED_PARENTS: Final = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,13 @@ class _Reading:
             on_end=self._ended.append,
         )
         self._clock = 0.0
+        self._path = Path()
         self._waiting = _Waiting()
         self._began: OrderedDict[int, tuple[Path, int]] = OrderedDict()  # the first place of every trace
 
     def take(self, path: Path, format: Format | None) -> Iterator[FileTurn]:
         """Read a file; gives the turns that are over."""
+        self._path = path
         try:
             for read in read_file(path, format, self._on_problem, self._open):
                 if read.logs:
@@ -131,7 +134,7 @@ class _Reading:
         # In batches, so that a turn begins when its agent's span is known, if that is near.
         for start in range(0, len(spans), _BATCH_SPANS):
             batch = spans[start : start + _BATCH_SPANS]
-            crowd = max(self._assembler.open_turns, len(self._assembler.awaited) // 4)
+            crowd = max(self._assembler.open_turns, len(self._assembler.awaited) // 2)
             self._clock += len(batch) / _SPANS_A_SECOND * max(1.0, crowd / _OPEN_AT_LEISURE)
             self._assembler.feed(batch, self._clock)
             yield from self._over()
@@ -147,7 +150,7 @@ class _Reading:
     def _over(self) -> Iterator[FileTurn]:
         ended, self._ended[:] = self._ended[:], []
         for turn in ended:
-            path, line = self._began.get(int(turn.turn_id[:32], 16), (Path(), 0))
+            path, line = self._began.get(int(turn.turn_id[:32], 16), (self._path, 0))
             yield FileTurn(path, turn, line or None)
 
 
@@ -169,7 +172,7 @@ class _Waiting:
     def add(self, read: Read) -> None:
         """Add the spans of a line, or of a body."""
         number, entries, parents = self._number, self._entries, self._parents
-        size = read.size // (len(read.spans) or 1)
+        size = read.size // (len(read.spans) or 1) + _SMALLEST_SPAN_BYTES
         for span in read.spans:
             number += 1
             entries.append((span.end_ns, -span.start_ns, number, size, span))
@@ -178,7 +181,7 @@ class _Waiting:
             number += 1
             entries.append((passing[0], -passing[1], number, _PASSING_SPAN_BYTES, passing))
         self._number = number
-        self._bytes += (read.size if read.spans else 0) + _PASSING_SPAN_BYTES * len(read.passing)
+        self._bytes += size * len(read.spans) + _PASSING_SPAN_BYTES * len(read.passing)
         while len(parents) > _REMEMBERED_PARENTS:
             del parents[next(iter(parents))]
 
