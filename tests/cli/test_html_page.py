@@ -176,7 +176,10 @@ def test_times_are_on_the_axis_where_they_are_known_and_tell_the_calls_apart(wri
 def test_many_tools_share_a_lane(written):
     others = [{"tool": f"tool_{n}", "args": {}, "result": f"result number {n}"} for n in range(40)]
     page = written(run("stuck", others, calls(8)))
-    assert len(page.all("line", "lane")) == 10
+    lanes = page.all("line", "lane")
+    assert len(lanes) == 10
+    lowest = max(float(lane["y1"] or 0) for lane in lanes)
+    assert lowest < float(page.all("svg", "timeline")[0]["height"] or 0) < lowest + 60
     assert "other tools" in page.text
     assert "search_orders" in page.text
 

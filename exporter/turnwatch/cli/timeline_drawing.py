@@ -68,7 +68,7 @@ def draw(turn: TurnState, marks: list[Mark]) -> str:
     axis = axis_of(marks)
     lanes = _lanes(turn, marks)
     spent = marks[-1].spent_usd
-    bottom = _HEAD + _LANE * len(lanes)
+    bottom = _HEAD + _LANE * (1 + max(lanes.values()))
     height = bottom + _AXIS + (_SPEND if spent else 0)
     verdict = turn.verdict
     parts = [
