@@ -152,7 +152,7 @@ def _gaps(axis: Axis, bottom: int) -> list[str]:
         parts.append(
             f'<g class="gap"><title>{many(left_out, "call")} not drawn</title>'
             f'<line x1="{middle:.2f}%" x2="{middle:.2f}%" y1="{_HEAD}" y2="{bottom}"/>'
-            f'<text x="{middle:.2f}%" y="{bottom - 3}" text-anchor="middle">+{left_out:,}</text></g>'
+            f'<text x="{middle:.2f}%" y="{_HEAD + 12}" text-anchor="middle">+{left_out:,} calls</text></g>'
         )
     return parts
 
