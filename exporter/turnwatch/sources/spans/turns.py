@@ -284,9 +284,10 @@ class Turns:
                 self._open_waiting(scope, now)
             else:
                 self._nameless.setdefault(scope, now)
-        for scope in _while_older(self._nameless, lambda scope: self._nameless[scope], now - self._name_seconds):
-            del self._nameless[scope]
-            self._open_waiting(scope.found(), now)
+        if self._nameless:
+            for scope in _while_older(self._nameless, lambda scope: self._nameless[scope], now - self._name_seconds):
+                del self._nameless[scope]
+                self._open_waiting(scope.found(), now)
 
     def _open_waiting(self, scope: Scope, now: float) -> None:
         if scope.turn is None and scope.pending:
