@@ -24,7 +24,9 @@ def bars(values: Distribution, width: int) -> str:
     if not found:
         return ""
     smallest, largest = found[0][0], found[-1][0]
-    if largest - smallest < width and all(value == int(value) for value, _ in found):
+    if smallest == largest:
+        width = 1
+    elif largest - smallest < width and all(value == int(value) for value, _ in found):
         width = int(largest - smallest) + 1
     is_log = largest > 10 * smallest
     low, high = (math.log(smallest), math.log(largest)) if is_log else (smallest, largest)

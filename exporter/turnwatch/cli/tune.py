@@ -15,8 +15,8 @@ from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.tune_tables import show, too_few
 from turnwatch.cli.unread import UNREADABLE, UnreadPlaces, ending_like_a_filter
 from turnwatch.errors import TurnwatchError
+from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.config_text import config_text, with_suggestions
-from turnwatch.pack.tuning.limits import Limits
 from turnwatch.pack.tuning.outcomes import Outcomes
 from turnwatch.pack.tuning.runs import AgentRuns, Quantity, Runs
 from turnwatch.pack.tuning.suggestions import MIN_TURNS, Suggested, suggest
@@ -57,7 +57,7 @@ def tune_command(
     Exit codes: 0, 2 when something could not be read or no turn was found.
     """
     settings = load_settings(path=config)
-    limits = Limits(settings)
+    thresholds = AlertThresholds(settings)
     said = Outcomes(outcomes)
     runs = Runs(settings)
     with ending_like_a_filter():
@@ -69,7 +69,7 @@ def tune_command(
                 else:
                     runs.add(item.state, said.of(item))
             unread.name_the_rest()
-        _report(runs, said, settings, limits, as_json=as_json, out=out, config=config, min_turns=min_turns)
+        _report(runs, said, settings, thresholds, as_json=as_json, out=out, config=config, min_turns=min_turns)
     if unread:
         raise typer.Exit(UNREADABLE)
 
@@ -78,7 +78,7 @@ def _report(
     runs: Runs,
     said: Outcomes,
     settings: Settings,
-    limits: Limits,
+    thresholds: AlertThresholds,
     *,
     as_json: bool,
     out: Path | None,
@@ -88,11 +88,11 @@ def _report(
     if not runs.agents:
         typer.echo("turnwatch: no turn of an agent was found", err=True)
         raise typer.Exit(UNREADABLE)
-    suggested = suggest(runs, settings, limits, min_turns)
+    suggested = suggest(runs, settings, thresholds, min_turns)
     if as_json:
-        typer.echo(orjson.dumps(_as_json(runs, said, limits, suggested), option=orjson.OPT_INDENT_2).decode())
+        typer.echo(orjson.dumps(_as_json(runs, said, thresholds, suggested), option=orjson.OPT_INDENT_2).decode())
     else:
-        show(Console(), runs, said, limits, suggested)
+        show(Console(), runs, said, thresholds, suggested)
         if out is None and suggested.changes:
             typer.echo(_suggested_file({}, suggested, runs))
     if out is not None:
@@ -117,20 +117,20 @@ def _suggested_file(present: dict[str, Any], suggested: Suggested, runs: Runs) -
     return config_text(with_suggestions(present, suggested.changes), suggested.changes, heading)
 
 
-def _as_json(runs: Runs, said: Outcomes, limits: Limits, suggested: Suggested) -> dict[str, Any]:
+def _as_json(runs: Runs, said: Outcomes, thresholds: AlertThresholds, suggested: Suggested) -> dict[str, Any]:
     return {
         "turns": sum(agent.count() for agent in runs.agents.values()),
         "outcomes_known_from": dict(said.known_from),
-        "rules": _rules_of(runs.agents, limits),
-        "agents": {name: _agent(name, agent, limits) for name, agent in runs.agents.items()},
-        "tools": [{**asdict(tool), "share": tool.share} for tool in tool_errors(runs, limits)],
+        "rules": _rules_of(runs.agents, thresholds),
+        "agents": {name: _agent(name, agent, thresholds) for name, agent in runs.agents.items()},
+        "tools": [{**asdict(tool), "share": tool.share} for tool in tool_errors(runs, thresholds)],
         "suggested": with_suggestions({}, suggested.changes),
         "changes": [asdict(change) for change in suggested.changes],
         "too_few_turns": suggested.too_few,
     }
 
 
-def _agent(name: str, agent: AgentRuns, limits: Limits) -> dict[str, Any]:
+def _agent(name: str, agent: AgentRuns, thresholds: AlertThresholds) -> dict[str, Any]:
     return {
         "turns": agent.count(),
         "healthy_turns": agent.count(lambda group: group.is_healthy),
@@ -146,17 +146,17 @@ def _agent(name: str, agent: AgentRuns, limits: Limits) -> dict[str, Any]:
             for quantity in Quantity
             if len(values := agent.of(quantity))
         },
-        "rules": _rules_of({name: agent}, limits),
+        "rules": _rules_of({name: agent}, thresholds),
     }
 
 
-def _rules_of(agents: dict[str, AgentRuns], limits: Limits) -> list[dict[str, Any]]:
+def _rules_of(agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> list[dict[str, Any]]:
     rules: list[dict[str, Any]] = [
         {"alert": "AgentLoopDetected", "quantity": None, "verdict": name, "of": "turns", **_row(row)}
         for name, row in verdicts(agents)
     ]
     for rule in RULES:
-        now, ladder = tried(rule, agents, limits)
+        now, ladder = tried(rule, agents, thresholds)
         what = {"alert": rule.alert or None, "quantity": rule.quantity.value, "of": rule.of}
         if now.all and rule.key:
             rules.append({**what, "is_present_setting": True, **_row(now)})

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from turnwatch.cli.bars import bars
 from turnwatch.cli.reading_bar import printable
-from turnwatch.pack.tuning.limits import Limits
+from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
 from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Quantity, Runs
 from turnwatch.pack.tuning.suggestions import Suggested, shown
@@ -41,7 +41,7 @@ def plain(text: str) -> Text:
     return Text(printable(text))
 
 
-def show(console: Console, runs: Runs, outcomes: Outcomes, limits: Limits, suggested: Suggested) -> None:
+def show(console: Console, runs: Runs, outcomes: Outcomes, thresholds: AlertThresholds, suggested: Suggested) -> None:
     """Print everything: what there is, how it is spread, what rules would have fired on, and what to change."""
     _show_heading(console, runs, outcomes)
     for name, agent in _largest(runs)[:_AGENTS_SHOWN]:
@@ -50,8 +50,8 @@ def show(console: Console, runs: Runs, outcomes: Outcomes, limits: Limits, sugge
         console.print(f"and {len(runs.agents) - _AGENTS_SHOWN} agents with fewer turns\n")
     _show_verdicts(console, runs)
     for rule in RULES:
-        _show_rule(console, rule, runs, limits)
-    _show_tools(console, runs, limits)
+        _show_rule(console, rule, runs, thresholds)
+    _show_tools(console, runs, thresholds)
     _show_changes(console, suggested)
 
 
@@ -99,10 +99,10 @@ def _show_verdicts(console: Console, runs: Runs) -> None:
     console.print()
 
 
-def _show_rule(console: Console, rule: TriedRule, runs: Runs, limits: Limits) -> None:
+def _show_rule(console: Console, rule: TriedRule, runs: Runs, thresholds: AlertThresholds) -> None:
     if rule.quantity in OF_CONVERSATIONS and not runs.has_conversations:
         return
-    now, ladder = tried(rule, runs.agents, limits)
+    now, ladder = tried(rule, runs.agents, thresholds)
     if not now.all:
         return
     console.print(_TITLE.format(f"{rule.what}: {rule.alert}" if rule.alert else rule.what))
@@ -146,8 +146,8 @@ def _share(part: int, whole: int) -> str:
     return f"{part:,} {part / whole:4.0%}" if whole else ""
 
 
-def _show_tools(console: Console, runs: Runs, limits: Limits) -> None:
-    failing = tool_errors(runs, limits)
+def _show_tools(console: Console, runs: Runs, thresholds: AlertThresholds) -> None:
+    failing = tool_errors(runs, thresholds)
     if not failing:
         return
     console.print(_TITLE.format("calls that failed: AgentToolErrorsHigh"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import copy
 import re
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
+
+import yaml
 
 from turnwatch.pack.tuning.suggestions import Path, Suggestion
 
@@ -16,7 +19,7 @@ _WIDTH: Final = 100
 
 def with_suggestions(present: Mapping[str, Any], suggestions: Iterable[Suggestion]) -> dict[str, Any]:
     """What a settings file says, with the suggested values in it."""
-    result: dict[str, Any] = json.loads(json.dumps(present))
+    result: dict[str, Any] = copy.deepcopy(dict(present))
     for suggestion in suggestions:
         *sections, key = suggestion.path
         section = result
@@ -52,12 +55,22 @@ def _lines(section: Mapping[str, Any], why: Mapping[Path, str], path: Path) -> I
             yield f"{indent}{_key(key)}:"
             yield from _lines(value, why, here)
         else:
-            # JSON is YAML, and quotes what YAML would take for something else.
-            yield f"{indent}{_key(key)}: {json.dumps(value, ensure_ascii=True)}"
+            yield f"{indent}{_key(key)}: {_in_one_line(value)}"
 
 
 def _key(key: str) -> str:
-    return key if _PLAIN_KEY.fullmatch(key) else json.dumps(key)
+    return key if _PLAIN_KEY.fullmatch(key) else _in_one_line(key)
+
+
+def _in_one_line(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_key(key)}: {_in_one_line(entry)}" for key, entry in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(_in_one_line(entry) for entry in value) + "]"
+    # Of all YAML's ways to write a text only this one never takes more than a line.
+    style = '"' if isinstance(value, str) else None
+    # In a list, since YAML would put the end of the document behind a scalar.
+    return yaml.safe_dump([value], default_flow_style=True, default_style=style, width=sys.maxsize).strip()[1:-1]
 
 
 def _comment(text: str, indent: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 from turnwatch.core.watch import OTHER, UNKNOWN
 from turnwatch.metrics.catalogue import TURN_SECONDS
-from turnwatch.pack.tuning.limits import Limits
+from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.runs import AgentRuns, Group, Quantity, Runs, ToolRuns
 from turnwatch.settings import Budgets, Settings
 
@@ -84,23 +84,23 @@ _CONVERSATION_LIMITS: Final = (
 )
 
 
-def suggest(runs: Runs, settings: Settings, limits: Limits, min_turns: int = MIN_TURNS) -> Suggested:
+def suggest(runs: Runs, settings: Settings, thresholds: AlertThresholds, min_turns: int = MIN_TURNS) -> Suggested:
     """Limits for every agent and tool with enough runs.
 
     Args:
         runs: What was seen.
         settings: What is set now.
-        limits: The pack's thresholds under these settings.
+        thresholds: The pack's thresholds under these settings.
         min_turns: Healthy turns that an agent must have, or that must have used a tool.
     """
-    return _Suggester(runs, settings, limits, min_turns).suggested()
+    return _Suggester(runs, settings, thresholds, min_turns).suggested()
 
 
 class _Suggester:
-    def __init__(self, runs: Runs, settings: Settings, limits: Limits, min_turns: int) -> None:
+    def __init__(self, runs: Runs, settings: Settings, thresholds: AlertThresholds, min_turns: int) -> None:
         self.runs = runs
         self.settings = settings
-        self.limits = limits
+        self.thresholds = thresholds
         self.min_turns = min_turns
 
     def suggested(self) -> Suggested:
@@ -120,7 +120,7 @@ class _Suggester:
 
     def _of_agent(self, name: str, agent: AgentRuns) -> Iterator[Suggestion]:
         budgets = _budgets_of(self.settings, name)
-        present_iterations = iterations = self.limits.of_agent("iterations", name)
+        present_iterations = iterations = self.thresholds.of_agent("iterations", name)
         for limit in _LIMITS:
             values = agent.of(limit.quantity, _healthy)
             if len(values) < self.min_turns:
@@ -129,7 +129,7 @@ class _Suggester:
             if limit.quantity is Quantity.ITERATIONS:
                 iterations = wanted
             if limit.alert:
-                present = self.limits.of_agent(limit.alert, name)
+                present = self.thresholds.of_agent(limit.alert, name)
                 why = _evidence(agent, limit, present)
                 yield Suggestion(_alert_path(name, limit.alert), wanted, _plain(present), why)
             yield Suggestion(
@@ -153,14 +153,14 @@ class _Suggester:
             yield Suggestion(
                 ("alerts", "agents", name, "turnSeconds"),
                 _plain(boundary),
-                _plain(self.limits.of_agent("turnSeconds", name)),
+                _plain(self.thresholds.of_agent("turnSeconds", name)),
                 f"One healthy turn in twenty takes {shown(slow, 's')} s or more; a boundary of the histogram.",
             )
 
     def _of_conversations(self, name: str, agent: AgentRuns, more_iterations: float) -> Iterator[Suggestion]:
         for limit in _CONVERSATION_LIMITS:
             values = agent.of(limit.quantity, _healthy)
-            present = in_force = self.limits.of_agent(limit.alert, name)
+            present = in_force = self.thresholds.of_agent(limit.alert, name)
             if limit.quantity is Quantity.CONVERSATION_MODEL_CALLS:  # moves with the agent's iterations
                 in_force = math.ceil(present * more_iterations)
             if len(values) >= self.min_turns and values.past(in_force) > _TOLERATED * len(values):
@@ -176,7 +176,7 @@ class _Suggester:
         counts = tool.identical_calls
         if (override and override.polling) or len(counts) < self.min_turns:
             return
-        present = self.limits.of_tool("identicalCalls", name)
+        present = self.thresholds.of_tool("identicalCalls", name)
         flagged = tool.flagged
         if flagged > _TOLERATED * len(counts):
             known = tool.same + tool.changed
@@ -192,7 +192,7 @@ class _Suggester:
 
     def _of_errors(self, name: str, tool: ToolRuns) -> Iterator[Suggestion]:
         share = tool.errors / tool.calls if tool.calls else 0.0
-        limit = self.limits.of_tool("toolErrorShare", name)
+        limit = self.thresholds.of_tool("toolErrorShare", name)
         if tool.calls < _MIN_CALLS or share * _ALERT_MARGIN <= limit:
             return
         path = ("alerts", "tools", name, "toolErrorShare")
@@ -200,7 +200,7 @@ class _Suggester:
         why = f"{tool.errors} of its {tool.calls} calls failed ({share:.0%}): is it broken, or is that its way?"
         yield Suggestion((*path, "warning"), warning, limit, why)
         critical = round((1 + warning) / 2, 2)
-        present = self.limits.of_tool("toolErrorShare", name, "critical")
+        present = self.thresholds.of_tool("toolErrorShare", name, "critical")
         yield Suggestion((*path, "critical"), critical, present, "Half way from the warning one to all of them.")
 
 

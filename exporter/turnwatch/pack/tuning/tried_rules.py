@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from turnwatch.pack.tuning.limits import Limits
+from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome
 from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Group, Quantity, Runs
 
@@ -128,13 +128,13 @@ class Flagged:
         return self.failed / known if known else None
 
 
-def tried(rule: TriedRule, agents: dict[str, AgentRuns], limits: Limits) -> tuple[Flagged, list[Flagged]]:
+def tried(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> tuple[Flagged, list[Flagged]]:
     """What a rule would have fired on: as it is set now, and at each step of its ladder as far as anything is past it.
 
     Args:
         rule: The rule.
         agents: The agents to count.
-        limits: The thresholds in force.
+        thresholds: The thresholds in force.
     """
     ladder = []
     for threshold in rule.ladder:
@@ -144,10 +144,10 @@ def tried(rule: TriedRule, agents: dict[str, AgentRuns], limits: Limits) -> tupl
         if ladder and step.flagged == step.all:  # of thresholds that flag everything the last one will do
             ladder.pop()
         ladder.append(step)
-    return _now(rule, agents, limits), ladder
+    return _now(rule, agents, thresholds), ladder
 
 
-def _now(rule: TriedRule, agents: dict[str, AgentRuns], limits: Limits) -> Flagged:
+def _now(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> Flagged:
     if rule.quantity in (Quantity.IDENTICAL_CALLS, Quantity.STALE_CALLS):
 
         def flagged(keep: Callable[[Group], bool]) -> int:
@@ -170,7 +170,7 @@ def _now(rule: TriedRule, agents: dict[str, AgentRuns], limits: Limits) -> Flagg
         )
     if not rule.key:
         return _counted(agents, rule.quantity, None, lambda _: float("inf"))
-    return _counted(agents, rule.quantity, None, lambda agent: limits.of_agent(rule.key, agent))
+    return _counted(agents, rule.quantity, None, lambda agent: thresholds.of_agent(rule.key, agent))
 
 
 def _counted(
@@ -227,10 +227,10 @@ class ToolErrors:
         return self.errors / self.calls if self.calls else 0.0
 
 
-def tool_errors(runs: Runs, limits: Limits) -> list[ToolErrors]:
+def tool_errors(runs: Runs, thresholds: AlertThresholds) -> list[ToolErrors]:
     """Every tool that failed at all, the worst first."""
     found = [
-        ToolErrors(name, tool.calls, tool.errors, limits.of_tool("toolErrorShare", name))
+        ToolErrors(name, tool.calls, tool.errors, thresholds.of_tool("toolErrorShare", name))
         for name, tool in runs.tools.items()
         if tool.errors
     ]

@@ -11,7 +11,7 @@ from turnwatch.pack.render import whole_config
 from turnwatch.settings import Settings
 
 
-class Limits:
+class AlertThresholds:
     """The pack's thresholds under some settings.
 
     Raises:
