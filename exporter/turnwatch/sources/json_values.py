@@ -101,6 +101,8 @@ def read_values(source: IO[bytes] | Iterable[str | bytes], *, split_lists: bool 
             yield Value(lines.number, value, len(line))
         else:
             yield BrokenLine(lines.number, NO_OBJECT)
+        # Its memory is used again for the next value, which is read half as fast beside it.
+        del value
 
 
 def _other(lines: _Lines, line: bytes, split_lists: bool) -> Iterator[Value | BrokenLine]:

@@ -182,7 +182,9 @@ def read_file(
             if isinstance(item, BrokenLine):
                 on_problem(Problem(path, item.line, item.reason))
             else:
-                yield _read_value(item.value, path, item.line, item.size, on_problem)
+                read = _read_value(item.value, path, item.line, item.size, on_problem)
+                del item  # its memory is used again for the next line, see read_values
+                yield read
 
 
 def _is_body(file: IO[bytes], format: Format | None) -> bool:
