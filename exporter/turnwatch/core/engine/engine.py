@@ -13,6 +13,7 @@ from turnwatch.core.engine.finding import Finding, worst
 from turnwatch.core.engine.identity import identity
 from turnwatch.core.engine.memory import Answer, Memory, Question
 from turnwatch.core.engine.replies import Monologue
+from turnwatch.core.engine.seen import Seen
 from turnwatch.core.engine.streaks import Trouble
 from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.events import ToolCall
@@ -28,25 +29,6 @@ def _default_volatile_keys(_: str) -> frozenset[str]:
 
 
 _THRESHOLDS: Final = Thresholds()
-
-
-class Seen:
-    """What the latest call was, for counting.
-
-    Attributes:
-        repeat_result: Against the previous identical call of the turn: "same", "changed", or "unknown" when
-            one of the two results is not known; None when there was no identical call before.
-        stale_calls: Rounds of this same call with this same result while nothing changed, the first one
-            included; 0 when this is not a stale call.
-        stuck: Whether it belongs to a pattern that is stuck, reported before or not.
-    """
-
-    __slots__ = ("repeat_result", "stale_calls", "stuck")
-
-    def __init__(self) -> None:
-        self.repeat_result: Literal["same", "changed", "unknown"] | None = None
-        self.stale_calls = 0
-        self.stuck = False
 
 
 _NOTHING: Final = Seen()  # the most frequent one, shared by all; see _noted()
