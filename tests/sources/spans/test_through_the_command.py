@@ -1,0 +1,34 @@
+"""Every captured case through ``turnwatch scan --json``: the same numbers as read any other way."""
+
+import itertools
+import json
+
+import pytest
+from tests.sources.spans.corpus import cases
+from typer.testing import CliRunner
+
+from turnwatch.cli.scan import scan_app
+
+# What a row says, by what the spans may lack for it.
+FIELDS = {"tool calls": "tool_calls", "arguments": "repeats", "model calls": "iterations"}
+BY_DIALECT = {dialect: list(own) for dialect, own in itertools.groupby(cases(), lambda case: case.dialect)}
+
+
+@pytest.mark.parametrize("dialect", BY_DIALECT)
+def test_scan_counts_what_really_happened(dialect):
+    run = CliRunner()
+    for case in BY_DIALECT[dialect]:
+        logs = case.folder.glob(f"{case.name}.otlp-logs-*.pb")
+        files = [*case.files("sdk-json"), *sorted(logs)]
+        result = run.invoke(scan_app, ["--json", *map(str, files)])
+        rows = [json.loads(line) for line in result.stdout.splitlines()]
+        assert (result.exit_code, result.stderr) == (0, "" if rows else "turnwatch: no turn of an agent was found\n")
+        lacks = case.lacks()
+        if "turns" not in lacks:
+            assert len(rows) == case.expected.turns, case.name
+        for what, field in FIELDS.items():
+            if what not in lacks:
+                assert sum(row[field] for row in rows) == getattr(case.expected, field), (case.name, field)
+        if "usage" not in lacks:
+            tokens = [row["tokens"] for row in rows if row["tokens"] is not None]
+            assert sum(each["input"] for each in tokens) == case.expected.input, case.name
