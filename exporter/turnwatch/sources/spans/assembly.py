@@ -27,11 +27,10 @@ from turnwatch.sources.spans.calls import Calls
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import (
     ToolFact,
-    agent_name,
     model_fact,
     tool_fact,
 )
-from turnwatch.sources.spans.hints import about_agent, give_hints, spoken_name
+from turnwatch.sources.spans.hints import about_agent, give_hints, own_name, spoken_name
 from turnwatch.sources.spans.logs import LogData, call_key
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import NAMES, role_of
@@ -189,7 +188,7 @@ class Assembler:
     # Spans round calls
 
     def _take_agent(self, span: SpanData, dialect: Dialect, now: float) -> None:
-        name = agent_name(span, dialect)
+        name = own_name(span, dialect)
         below = self._places.take(span.span_id)
         if not name or dialect.agent_per_step or (below is not None and below.key != span.span_id):
             if below is not None:
@@ -237,7 +236,10 @@ class Assembler:
             return
         if is_agent and dialect is not None:
             below.saw_agent = True
-            below.agent = below.agent or agent or spoken_name(span.name)
+            if dialect.agent_per_step and agent:
+                below.agent = agent  # the outermost is the turn, and names it
+            else:
+                below.agent = below.agent or agent or spoken_name(span.name)
             about_agent(below, span, dialect)
         elif dialect is not None:
             give_hints(below, span, dialect)

@@ -60,6 +60,7 @@ class Dialect:
         agent_per_step: Agent spans stand for steps of one turn as well, so the outermost is the turn.
         step_tools: Tools by which the framework moves or ends a turn; not calls of the agent's own tools.
         agent_in_span_name: An agent's span is called after the agent and says so in an attribute only at its end.
+        agent_named_by_span: Nothing but its span's name names an agent.
         wrong_agent_names: Agent names that the dialect puts on every span.
         tool_name_in_result: The tool's name stands in the result only.
         arguments_in_logs: Arguments come as log events, by the call's id.
@@ -74,6 +75,7 @@ class Dialect:
     agent_per_step: bool = False
     step_tools: frozenset[str] = frozenset()
     agent_in_span_name: bool = False
+    agent_named_by_span: bool = False
     wrong_agent_names: frozenset[str] = frozenset()
     tool_name_in_result: bool = False
     arguments_in_logs: bool = False
@@ -135,7 +137,7 @@ def _conventions(data: dict[str, Any]) -> Conventions:
 def _declared(data: dict[str, Any]) -> Dialect:
     known = {
         "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "agent_in_span_name",
-        "step_tools", "wrong_agent_names", "tool_name_in_result", "arguments_in_logs",
+        "agent_named_by_span", "step_tools", "wrong_agent_names", "tool_name_in_result", "arguments_in_logs",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -149,6 +151,7 @@ def _declared(data: dict[str, Any]) -> Dialect:
         tool_calls=data.get("tool_calls", "either"),
         agent_per_step=data.get("agent_per_step", False),
         agent_in_span_name=data.get("agent_in_span_name", False),
+        agent_named_by_span=data.get("agent_named_by_span", False),
         step_tools=frozenset(data.get("step_tools", ())),
         wrong_agent_names=frozenset(data.get("wrong_agent_names", ())),
         tool_name_in_result=data.get("tool_name_in_result", False),

@@ -35,6 +35,12 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
     scope.stop_reason = stop_reason_of(span)
 
 
+def own_name(span: SpanData, dialect: Dialect) -> str:
+    """The name that an agent's own span gives it, or an empty text."""
+    name = agent_name(span, dialect)
+    return spoken_name(span.name) if not name and dialect.agent_named_by_span else name
+
+
 def spoken_name(name: str) -> str:
     """What an agent span is called, where nothing else names the agent."""
     name = shortened(name)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.dialect import Dialect, dialect_of
-from turnwatch.sources.spans.facts import agent_name
-from turnwatch.sources.spans.hints import give_hints, spoken_name
+from turnwatch.sources.spans.hints import give_hints, own_name, spoken_name
 from turnwatch.sources.spans.placing import CallPlace
 from turnwatch.sources.spans.roles import is_of_interest, role_of, says_its_role
 from turnwatch.sources.spans.scope import Scope
@@ -67,7 +66,7 @@ class InProcessAssembler(Assembler):
         if not is_of_interest(span.scope, span.name, span.attributes) or not says_its_role(span, dialect):
             return False
         role = role_of(span, dialect)
-        if role == "agent" and adopted is not None and adopted.turn is not None and not agent_name(span, dialect):
+        if role == "agent" and adopted is not None and adopted.turn is not None and not own_name(span, dialect):
             self._places.came(span.span_id, adopted)
             self._announced[span.span_id] = None
             return True
@@ -79,7 +78,7 @@ class InProcessAssembler(Assembler):
         return False
 
     def _announce_agent(self, span: SpanData, dialect: Dialect, now: float) -> bool:
-        name = agent_name(span, dialect)
+        name = own_name(span, dialect)
         if not name and dialect.agent_in_span_name and self._places.has_come(span.parent_id):
             name = span.name  # the outermost is called after the workflow, and has nothing above it
         if not name:  # many say it only at their end
