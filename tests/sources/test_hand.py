@@ -337,6 +337,28 @@ def test_streams_and_responses_are_results_that_are_not_known(watch: Watch):
     assert value(watch, "agent_repeat_results_total", "bot", "stream", "same") == 0
 
 
+def test_a_turn_entered_again_inside_itself_is_one_turn(watch: Watch):
+    with tw.turn("shop", watch=watch) as turn:
+        turn.call_tool("search_orders", search_orders, "C-7841")
+        with turn as again:
+            assert again is turn
+            assert tw.current_turn() is turn
+            turn.call_tool("search_orders", search_orders, "C-7841")
+        assert turn.stop_reason is None
+        assert tw.current_turn() is turn
+    assert (turn.tool_calls, turn.state.repeats, turn.stop_reason) == (2, 1, "final_answer")
+    assert tw.current_turn() is None
+    assert value(watch, "agent_turns_total", "shop", "final_answer") == 1
+
+
+async def test_a_turn_entered_again_inside_itself_is_one_turn_in_coroutines(watch: Watch):
+    turn = tw.turn("shop", watch=watch)
+    async with turn, turn:
+        await turn.acall_tool("fetch", fetch, "u")
+    assert (turn.tool_calls, turn.stop_reason) == (1, "final_answer")
+    assert value(watch, "agent_turns_total", "shop", "final_answer") == 1
+
+
 @pytest.fixture
 def default(watch: Watch) -> Iterator[Watch]:
     """The watch that turns get that name none."""

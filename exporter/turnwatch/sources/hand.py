@@ -22,7 +22,7 @@ from turnwatch.core.verdict import Verdict
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
 from turnwatch.sources.calls_in_progress import ModelCallInProgress, ToolCallInProgress
-from turnwatch.sources.own_spans import OwnSpan, open_span
+from turnwatch.sources.own_spans import OwnSpan, open_span, usage_attributes, verdict_attributes
 
 R = TypeVar("R")
 
@@ -70,6 +70,7 @@ class Turn:
         self._stop_reason: str | None = None
         self._span: OwnSpan | None = None
         self._around: Turn | None = None
+        self._entered_again = 0
         self._left = False
 
     # What a caller reads
@@ -158,6 +159,9 @@ class Turn:
             self.state.guard.end()
 
     def __enter__(self) -> Turn:
+        if self._state is not None and not self._state.ended and _current.get() is self:
+            self._entered_again += 1  # one turn still; it ends where it was entered first
+            return self
         self.open()
         assert self._state is not None
         self._around = _current.get()
@@ -170,6 +174,9 @@ class Turn:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._entered_again:
+            self._entered_again -= 1
+            return
         goal = self._goal_missed(error, may_await=False)
         self._leave(error, goal if isinstance(goal, str) else None)
 
@@ -203,7 +210,7 @@ class Turn:
             with self._guarded("the turn's span"):
                 span.set({"agent.iterations": state.iterations, "agent.stop_reason": state.stop_reason or reason})
                 if state.verdict is not None:
-                    span.set(_verdict_attributes(state.verdict))
+                    span.set(verdict_attributes(state.verdict))
             with self._guarded("the turn's span"):
                 span.end(type(error).__name__ if isinstance(error, Exception) else None)
 
@@ -213,6 +220,9 @@ class Turn:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        if self._entered_again:
+            self._entered_again -= 1
+            return
         goal = self._goal_missed(error, may_await=True)
         self._leave(error, await goal if inspect.isawaitable(goal) else goal)
 
@@ -267,7 +277,7 @@ class Turn:
             with self._guarded("a model call's span"):
                 if span is not None:
                     if call.usage is not None:
-                        span.set(_usage_attributes(call.usage))
+                        span.set(usage_attributes(call.usage))
                     span.end(error_type)
                 self._announce(verdict)
 
@@ -381,10 +391,10 @@ class Turn:
 
     def _announce(self, verdict: Verdict | None) -> None:
         if verdict is not None and self._span is not None:
-            self._span.set(_verdict_attributes(verdict))
+            self._span.set(verdict_attributes(verdict))
             self._span.event(
                 "loop.detected",
-                {**_verdict_attributes(verdict), "loop.severity": verdict.severity, "loop.clears": verdict.clears},
+                {**verdict_attributes(verdict), "loop.severity": verdict.severity, "loop.clears": verdict.clears},
             )
 
     def _guarded(self, where: str) -> Quietly:
@@ -397,21 +407,6 @@ def _stop_reason(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt | GeneratorExit) or type(error).__name__ == "CancelledError":
         return "user_cancelled"
     return "error"
-
-
-def _verdict_attributes(verdict: Verdict) -> dict[str, str | bool]:
-    return {"loop.detected": True, "loop.reason": verdict.reason, "loop.kind": verdict.kind}
-
-
-def _usage_attributes(usage: Usage) -> dict[str, int]:
-    attributes = {"gen_ai.usage.input_tokens": usage.input, "gen_ai.usage.output_tokens": usage.output}
-    if usage.cache_read:
-        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read
-    if usage.cache_write:
-        attributes["gen_ai.usage.cache_write.input_tokens"] = usage.cache_write
-    if usage.reasoning:
-        attributes["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning
-    return attributes
 
 
 def turn(

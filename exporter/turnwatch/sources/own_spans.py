@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.trace import Span
 
+    from turnwatch.core.events import Usage
+    from turnwatch.core.verdict import Verdict
+
 Attributes = Mapping[str, str | int | float | bool]
 
 _COUNTED: Final = "turnwatch.counted"
@@ -126,3 +129,20 @@ def _stands_for(span: Any, operation: str) -> bool:
         return True
     kinds = _SAME_THING[operation]
     return any(attributes.get(key) in kinds for key in _KIND_ATTRIBUTES)
+
+
+def verdict_attributes(verdict: Verdict) -> dict[str, str | bool]:
+    """What a span says of a verdict."""
+    return {"loop.detected": True, "loop.reason": verdict.reason, "loop.kind": verdict.kind}
+
+
+def usage_attributes(usage: Usage) -> dict[str, int]:
+    """What a span says of a model call's tokens."""
+    attributes = {"gen_ai.usage.input_tokens": usage.input, "gen_ai.usage.output_tokens": usage.output}
+    if usage.cache_read:
+        attributes["gen_ai.usage.cache_read.input_tokens"] = usage.cache_read
+    if usage.cache_write:
+        attributes["gen_ai.usage.cache_write.input_tokens"] = usage.cache_write
+    if usage.reasoning:
+        attributes["gen_ai.usage.reasoning.output_tokens"] = usage.reasoning
+    return attributes
