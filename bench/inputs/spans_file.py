@@ -19,7 +19,19 @@ import orjson
 _START = 1_790_000_000_000_000_000
 _SECOND = 1_000_000_000
 _SPANS_A_LINE = 100
-_WORDS = "order refund parcel customer invoice late please check address delivery again today number status".split()
+_WORDS = [
+    "order",
+    "refund",
+    "parcel",
+    "customer",
+    "invoice",
+    "late",
+    "please",
+    "address",
+    "delivery",
+    "again",
+    "status",
+]
 
 
 class _Trace:
@@ -86,7 +98,7 @@ def _web(trace: _Trace, root: str, chance: random.Random) -> None:
             {
                 "db.system": "postgresql",
                 "db.name": "shop",
-                "db.statement": f"SELECT id, state, total FROM orders WHERE customer_id = %s LIMIT {chance.randrange(99)}",
+                "db.statement": f"SELECT id, state, total FROM orders WHERE customer = %s LIMIT {chance.randrange(9)}",
                 "db.user": "shop",
                 "net.peer.name": "db.internal",
                 "net.peer.port": 5432,
