@@ -67,7 +67,7 @@ preview: $(INSTALLED) servers ## Draw the dashboards with Grafana's own panel co
 	$(BIN)/python dashboards/preview/draw.py .venvs/preview build/preview; \
 	else echo "SKIPPED: npm is not here, so NO dashboard was drawn. Install Node.js and npm, then run make preview again." >&2; fi
 
-bench: $(INSTALLED) ## Measure what watching costs
+bench: $(INSTALLED) servers ## Measure what watching costs
 	@for benchmark in bench/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
 
 servers:
