@@ -59,7 +59,7 @@ class KeyTable:
         first = self._once.pop(key, None)
         if first is None:
             self._once[key] = at
-            if len(self) > self._bound:
+            if len(self._once) + (len(repeated) if repeated else 0) > self._bound:
                 self._drop()
             return None
         seen = KeyCount(2, CallTimes(first))

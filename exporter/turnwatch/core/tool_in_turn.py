@@ -50,11 +50,9 @@ class ToolInTurn:
             self.written_off += self.unfinished
             self.unfinished = 0
 
-    def apply_override(self, call: ToolCall) -> None:
+    @staticmethod
+    def apply_override(call: ToolCall, override: ToolOverride) -> None:
         """Let what the settings say about the tool win over what the call's source said."""
-        override = self.override
-        if override is None:
-            return
         if override.read_only is not None:
             call.read_only = override.read_only
         if override.polling is not None:

@@ -79,7 +79,8 @@ class TurnState(TurnCounts):
             agent = self.series
             in_turn = self._tools.get(tool) or self._tool(tool)
             series = in_turn.series
-            in_turn.apply_override(call)
+            if in_turn.override is not None:
+                in_turn.apply_override(call, in_turn.override)
             if now > self.last_active:
                 self.last_active = now
             self.tool_calls += 1

@@ -156,7 +156,7 @@ class Engine:
         self.calls += 1
         self.last = _NOTHING
         changes = changes_state(call)
-        key = identity(call, changes, self._volatile_keys(call.tool))
+        key = identity(call, changes, self._volatile_keys)
         if key is None:
             return None
         self._with_arguments = True

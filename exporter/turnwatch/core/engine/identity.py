@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from turnwatch.core.canonical import canonical_bytes
@@ -14,7 +14,7 @@ _WHITE_SPACE: Final = b" \t\r\n"
 _LOWER: Final = bytes(range(256)).lower()
 
 
-def identity(call: ToolCall, changes: bool | None, volatile_keys: Iterable[str]) -> int | None:
+def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str], Iterable[str]]) -> int | None:
     """A number that is the same for the same call; None when the arguments are missing.
 
     Looks through null and empty defaults; for calls that do not change state through white space and letter
@@ -26,7 +26,7 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Iterable[str])
     args = call.args
     if args is MISSING:
         return None if call.input_hash is None else hash((call.tool, call.input_hash))
-    raw = canonical_bytes(args, volatile_keys) if call.canonical is None else call.canonical
+    raw = canonical_bytes(args, volatile_keys(call.tool)) if call.canonical is None else call.canonical
     # Asked in this way because longer needles, and single bytes, are found much faster in long arguments.
     if (
         b'":null' in raw

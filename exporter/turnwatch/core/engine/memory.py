@@ -284,7 +284,7 @@ class Memory:
             question = once.pop(key, None)
             if question is None:
                 question = once[key] = Question(epoch, number, round_)
-                if len(self) > self._bound:
+                if len(once) + (len(repeated) if repeated else 0) > self._bound:
                     self._drop()
                 return question
             if repeated is None:
