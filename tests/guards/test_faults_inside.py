@@ -9,7 +9,7 @@ from turnwatch.core.account import Account
 from turnwatch.guards.gateway_call import GatewayCall
 from turnwatch.guards.kill import MemoryKills
 from turnwatch.guards.turn_guard import TurnGuard
-from turnwatch.settings import Page
+from turnwatch.settings import Bounds, Page
 
 
 def broken(*_: object, **__: object) -> None:
@@ -181,3 +181,33 @@ def test_a_part_of_the_guard_that_cannot_be_made_leaves_the_others(make_watch, m
     assert watch.value("turnwatch_internal_errors_total") == 1
     with pytest.raises(tw.TurnStopped, match="fail_closed"), tw.turn("a", watch=watch, fail_closed=True) as turn:
         turn.call_tool("lookup", pytest.fail)
+
+
+@pytest.mark.parametrize("conversation_id", [None, "c-1"])
+def test_a_metrics_backend_that_never_worked_leaves_the_turn_its_limits(make_watch, monkeypatch, conversation_id):
+    watch = make_watch(bounds=Bounds(open_turns=1, conversations=1))
+    for name in ("counter", "histogram"):
+        monkeypatch.setattr(watch.meter, name, broken)
+    gateway = tw.ToolGateway(impls={"lookup": lambda number: number * 2}, watch=watch)
+    limits = tw.Limits(max_tool_calls=3, max_iterations=3)
+    with (
+        tw.turn("a", "c-0", watch=watch),
+        tw.turn("a", conversation_id, watch=watch, limits=limits, on_loop="stop") as turn,
+    ):
+        assert run_agent(turn, gateway) == [0, 2, 4]
+        with pytest.raises(tw.ToolBudgetExceeded):
+            gateway.call("lookup", {"number": 4})
+        with pytest.raises(tw.StepLimitExceeded), turn.model_call("m"):
+            pass
+    assert turn.stop_reason == "max_tool_calls"
+    assert watch.faults > 0
+
+
+def test_a_negative_reservation_holds_back_nothing_and_gives_nothing(watch):
+    with tw.turn("a", watch=watch, limits=tw.Limits(max_tokens=100, max_usd=1)) as turn:
+        for reserve in (tw.Usage(-1_000, 0), -5.0):
+            turn.model_call("m", reserve=reserve).__enter__()
+        with pytest.raises(tw.BudgetExceeded), turn.model_call("m", reserve=tw.Usage(101, 0)):
+            pass
+        with pytest.raises(tw.BudgetExceeded), turn.model_call("m", reserve=1.1):
+            pass

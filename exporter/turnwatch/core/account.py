@@ -192,9 +192,10 @@ class Account:
             now: Seconds since the epoch.
             usd: The most dollars it may cost. None: not known; then it starts while anything is left and nothing
                 else runs, and beside running calls as if it cost as much as the dearest so far.
-            tokens: The most tokens it may use, in the same way.
+            tokens: The most tokens it may use, in the same way. A negative amount of either is none.
         """
         asked_nano = None if usd is None else _nano(usd)
+        tokens = None if tokens is None else max(0, tokens)
         for account in self._chain:
             limit = account._what_forbids(now, asked_nano, tokens)
             if limit is not None:

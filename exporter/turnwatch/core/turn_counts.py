@@ -10,14 +10,16 @@ from turnwatch.core.engine import Engine
 from turnwatch.core.events import Usage
 from turnwatch.core.forking import shared_lock
 from turnwatch.core.keys import KeyTable, key_of
+from turnwatch.core.meter import NullMeter
 from turnwatch.core.names import id_of, is_plain_name, name_of
+from turnwatch.core.quietly import Quietly
+from turnwatch.core.series import AgentSeries
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.verdict import Verdict, explain
 
 if TYPE_CHECKING:
     from turnwatch.core.conversation import ConversationState
     from turnwatch.core.guard import Guard
-    from turnwatch.core.series import AgentSeries
     from turnwatch.core.turn import TurnState
     from turnwatch.core.watch import Watch
 
@@ -132,22 +134,29 @@ class TurnCounts:
         self._judging = shared_lock()
         self.engine = Engine(volatile_keys=watch.volatile_keys_of)
         self.guard: Guard | None = None
-        with watch.lock:
-            self.series: AgentSeries = watch.agent_series(agent)
-            self._conversation: ConversationState | None = None
-            if self.conversation_id is not None:
-                self._conversation = self._enter(self.conversation_id)
-                with self._conversation.judging:
-                    self._conversation.engine.begin_turn(agent, child=parent is not None)
+        try:
+            with watch.lock:
+                self.series: AgentSeries = watch.agent_series(agent)
+        except Exception:  # a metrics backend that fails costs the turn its metrics
+            watch.internal_error("an agent's metrics")
+            self.series = AgentSeries(NullMeter(), agent, watch.settings.detect.iteration_threshold)
+        self._conversation: ConversationState | None = None
+        if self.conversation_id is not None:
+            self._conversation = self._enter(self.conversation_id)
+            with self._conversation.judging:
+                self._conversation.engine.begin_turn(agent, child=parent is not None)
         # Nobody makes one that does not record as well.
         self._key = watch.opened(cast("TurnState", self))
 
     def _enter(self, conversation_id: str) -> ConversationState:
-        """The conversation of this id, with this turn in it. The caller holds the lock."""
-        conversation, dropped = self.watch.conversations.touch(conversation_id, self.last_active)
-        conversation.turns += 1
+        """The conversation of this id, with this turn in it."""
+        watch = self.watch
+        with watch.lock:
+            conversation, dropped = watch.conversations.touch(conversation_id, self.last_active)
+            conversation.turns += 1
         if dropped:
-            self.watch.meter.counter("turnwatch_turns_evicted_total", "conversations_bound").inc(dropped)
+            with Quietly(watch, "counting dropped conversations"):
+                watch.count("turnwatch_turns_evicted_total", "conversations_bound", amount=dropped)
         return conversation
 
     # What a caller reads

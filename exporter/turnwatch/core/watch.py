@@ -20,6 +20,7 @@ from turnwatch.core.listener import Listener
 from turnwatch.core.meter import Exemplar, Meter, NullMeter
 from turnwatch.core.names import is_plain_name, name_of
 from turnwatch.core.prices import PriceBook
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.series import AgentSeries, ModelSeries, ToolSeries
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
@@ -150,7 +151,8 @@ class Watch:
             if len(self._open) > self.settings.bounds.open_turns:
                 oldest = next(iter(self._open.values()))()
         if oldest is not None:
-            self.count("turnwatch_turns_evicted_total", "open_turns_bound")
+            with Quietly(self, "counting an evicted turn"):
+                self.count("turnwatch_turns_evicted_total", "open_turns_bound")
             oldest.end("evicted")
         return key
 
