@@ -9,13 +9,12 @@ from typing import Annotated, Any, Final
 
 import orjson
 import typer
-from rich.console import Console
 
 from turnwatch.cli.html_report import HtmlReport
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.scan_junit import JUnitReport
 from turnwatch.cli.scan_table import ScanTable
-from turnwatch.cli.unread import UNREADABLE, UnreadPlaces, ending_like_a_filter
+from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces, ending_like_a_filter
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 from turnwatch.settings_file import load_settings
@@ -121,12 +120,6 @@ def scan_command(
         raise typer.Exit(LOOP_FOUND)
 
 
-class _Output(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to the command; otherwise rich exits with 1."""
-        raise BrokenPipeError
-
-
 class _Scanning:
     """What becomes of the turns of one scan."""
 
@@ -163,7 +156,7 @@ class _Scanning:
         if self._as_json:
             sys.stdout.buffer.flush()
         else:
-            self.table.show(_Output())
+            self.table.show(Output())
             sys.stdout.flush()
         if self._page is not None and self._html is not None:
             self._page.write(self._html)

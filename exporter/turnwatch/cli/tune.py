@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.console import Console
 
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.tune_tables import show, too_few
-from turnwatch.cli.unread import UNREADABLE, UnreadPlaces, ending_like_a_filter
+from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces, ending_like_a_filter
 from turnwatch.errors import TurnwatchError
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.config_text import config_text, with_suggestions
@@ -92,7 +91,7 @@ def _report(
     if as_json:
         typer.echo(orjson.dumps(_as_json(runs, said, thresholds, suggested), option=orjson.OPT_INDENT_2).decode())
     else:
-        show(Console(), runs, said, thresholds, suggested)
+        show(Output(), runs, said, thresholds, suggested)
         if out is None and suggested.changes:
             typer.echo(_suggested_file({}, suggested, runs))
     if out is not None:

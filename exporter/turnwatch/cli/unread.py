@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Final
 
 import typer
+from rich.console import Console
 
 from turnwatch.cli.reading_bar import ReadingBar, printable
 from turnwatch.sources.scan import Unread
@@ -47,6 +48,14 @@ class UnreadPlaces:
                 self._bar.say(
                     f"turnwatch: {printable(source)}: {number - _PLACES_NAMED} more places that cannot be read"
                 )
+
+
+class Output(Console):
+    """Standard output, for tables."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to ``ending_like_a_filter``; otherwise rich exits with 1."""
+        raise BrokenPipeError
 
 
 @contextmanager
