@@ -263,3 +263,16 @@ def test_a_parents_spend_takes_in_the_sub_agents_that_stand_behind_it_in_the_fil
     assert list(runs.agents["lead"].of(Quantity.SPEND_USD)) == [(0.5, 1)]
     assert list(runs.agents["lead"].of(Quantity.TOKENS)) == [(2000, 1)]
     assert list(runs.agents["helper"].of(Quantity.SPEND_USD)) == [(0.25, 1)]
+
+
+@pytest.mark.parametrize("odd", [float("inf"), float("nan"), -1.0, 1e300], ids=str)
+def test_odd_numbers_in_a_file_do_no_harm(tmp_path, odd):
+    calls = [
+        {**each, "ts": at, "cost_usd": cost}
+        for each, at, cost in zip(different(3), (5, odd, 6), (1, odd, 1), strict=True)
+    ]
+    path = tmp_path / "runs.jsonl"
+    path.write_text(json.dumps({"trajectory_id": "a", "agent": "bot", "calls": calls}) + "\n", encoding="utf-8")
+    result = run(path, "--min-turns", "1")
+    assert result.exit_code == 0, result.output
+    assert "1 turn of 1 agent" in result.stdout

@@ -77,6 +77,17 @@ def test_promtool_takes_whatever_labels_say(tmp_path):
     assert answer.returncode == 0, answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (3.0, "3"), (0.1, "0.1"), (1e-7, "1e-07"), (-2.5, "-2.5"), (1e300, "1e+300"), (float("inf"), "+Inf")],
+    ids=str,
+)
+def test_a_value_is_written_as_go_reads_it(value, text):
+    history = History({})
+    history.add(START, [GaugeMetricFamily("open", "Open.", value=value)])
+    assert f"open {text} {START}\n" in written(history)
+
+
 @pytest.fixture
 def turns_text():
     """Two turns read every 15 s, and a clock that is not this machine's."""

@@ -46,6 +46,11 @@ def test_a_quantile_is_the_nearest_rank(values, share):
     assert distribution(values).quantile(share) == expected
 
 
+@pytest.mark.parametrize(("value", "expected"), [(5e-324, 1e-9), (math.inf, 1e15), (1e308, 1e15), (-1, 0)], ids=str)
+def test_values_that_nothing_has_are_kept_within_bounds(value, expected):
+    assert on_grid(value) == expected
+
+
 def test_memory_does_not_grow_with_the_number_of_values():
     counted = distribution(1.0001**step for step in range(100_000))
     assert len(counted) == 100_000

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnwatch.cli.bars import bars
+from turnwatch.cli.html_text import many
 from turnwatch.cli.reading_bar import printable
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
@@ -62,8 +63,8 @@ def _largest(runs: Runs) -> list[tuple[str, AgentRuns]]:
 def _show_heading(console: Console, runs: Runs, outcomes: Outcomes) -> None:
     turns = sum(agent.count() for agent in runs.agents.values())
     known = "; ".join(f"{count:,} {_IN_WORDS[source]}" for source, count in sorted(outcomes.known_from.items()))
-    agents = f"{len(runs.agents)} agent{'' if len(runs.agents) == 1 else 's'}"
-    console.print(f"{turns:,} turns of {agents}. Outcomes known: {known or 'none'}.\n")
+    agents = many(len(runs.agents), "agent")
+    console.print(f"{many(turns, 'turn')} of {agents}. Outcomes known: {known or 'none'}.\n")
 
 
 def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import IO, Final
 
 from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.utils import floatToGoString
 
 # What is held in memory before it goes to the temporary file.
 _BUFFERED_BYTES: Final = 32 * 1024 * 1024
 _COPIED_BYTES: Final = 1024 * 1024
+# Whole numbers up to here are written without exponent.
+_EXACT: Final = 1e15
 
 
 class _Series:
@@ -124,7 +127,10 @@ class History:
 
 
 def _number(value: float) -> bytes:
-    return b"%d" % value if value == int(value) else repr(value).encode()
+    if abs(value) < _EXACT and value == int(value):
+        return b"%d" % value
+    text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
+    return text.encode()
 
 
 def _escaped(value: str) -> str:

@@ -8,6 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 _DIGITS: Final = 3
+# A file may say anything. What is outside is no number of calls, tokens, dollars or seconds.
+_SMALLEST: Final = 1e-9
+_LARGEST: Final = 1e15
 
 
 def on_grid(value: float) -> float:
@@ -18,6 +21,7 @@ def on_grid(value: float) -> float:
     """
     if value <= 0:
         return 0.0
+    value = min(max(value, _SMALLEST), _LARGEST)
     exponent = math.floor(math.log10(value)) - (_DIGITS - 1)
     scale = 10.0**exponent
     # Without the tolerance 0.3, which is a little more than three tenths, would be 0.301.
