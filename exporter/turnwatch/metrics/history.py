@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections.abc import Iterable, Mapping
 from typing import IO, Final
@@ -129,7 +130,7 @@ class History:
 def _number(value: float) -> bytes:
     if abs(value) < _EXACT and value == int(value):
         return b"%d" % value
-    text: str = floatToGoString(value)  # type: ignore[no-untyped-call]
+    text: str = repr(value) if math.isfinite(value) else floatToGoString(value)  # type: ignore[no-untyped-call]
     return text.encode()
 
 
