@@ -130,18 +130,23 @@ class Turn:
 
     # The turn itself
 
-    def open(self) -> Turn:
+    def open(self, parent: TurnState | None = None) -> Turn:
         """Open the turn without making it the current one, and without a span: for turns that are no block of code.
+
+        Args:
+            parent: The turn that started this one; the current one when left out.
 
         Raises:
             ValueError: ``on_loop`` names no response.
             TurnStopped: It cannot be guarded and ``fail_closed`` is set.
         """
-        parent = _current.get()
+        around = _current.get()
+        if parent is None and around is not None:
+            parent = around._state
         self._state = TurnState(
             self._agent,
             conversation_id=self._conversation_id,
-            parent=parent._state if parent is not None else None,
+            parent=parent,
             turn_id=self._turn_id,
             watch=self._watch,
         )

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+import contextvars
 
 import pytest
 from crewai import LLM, Agent, Crew, Task
-from crewai.hooks.dispatch import InterceptionPoint, get_hooks
+from crewai.hooks.dispatch import HookAborted, InterceptionPoint, get_hooks, register_scoped
 from crewai.tools import tool as as_tool
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
@@ -140,6 +141,72 @@ def test_what_a_coworker_does_is_a_turn_of_its_own(model, tool, counts):
     assert counts("agent_model_calls_total", agent="boss") == 2
     assert counts("agent_model_calls_total", agent="researcher") == 1
     assert counts("agent_turns_total", stop_reason="final_answer") == 2
+
+
+def test_what_a_coworker_spends_comes_out_of_the_budget_of_the_turn_that_asked(model, tool, counts):
+    asked = {"task": "Find them.", "context": "C-1", "coworker": "researcher"}
+    model.script = lambda number, request: (
+        Reply(calls=[("delegate_work_to_coworker", asked)]) if number == 1 else Reply("Found.")
+    )
+    llm = LLM(model="openai/gpt-4o-mini", base_url=f"{model.url}/v1", api_key="none")
+    boss = Agent(role="boss", goal="Help.", backstory="Helps.", llm=llm, allow_delegation=True)
+    researcher = Agent(role="researcher", goal="Find.", backstory="Finds.", llm=llm)
+    task = Task(description="Where are my orders?", expected_output="A text.", agent=boss)
+    with pytest.raises(tw.BudgetExceeded), TurnHooks(limits=tw.Limits(max_tokens=2000)):
+        _kickoff(Crew(agents=[boss, researcher], tasks=[task]))
+    assert counts("agent_model_calls_total", agent="boss") == 1
+    assert counts("agent_model_calls_total", agent="researcher") == 1
+    assert counts("agent_turns_total", agent="boss", stop_reason="max_turn_tokens") == 1
+
+
+def test_two_agents_one_after_another_have_a_budget_each(model, tool, counts):
+    with TurnHooks(limits=tw.Limits(max_tokens=3500)):
+        for _ in range(2):
+            model.requests.clear()
+            _crew(model, tool).agents[0].kickoff("Where are my orders?")
+    assert counts("agent_model_calls_total") == 6
+    assert counts("agent_turns_total", stop_reason="final_answer") == 2
+
+
+def test_a_tool_that_another_hook_blocks_is_denied(model, tool, counts):
+    model.script = lambda number, request: (
+        Reply(calls=[(TOOL, stub_model.ARGUMENTS)]) if number == 1 else Reply("I may not look.")
+    )
+
+    with TurnHooks():
+        register_scoped(InterceptionPoint.PRE_TOOL_CALL, lambda context: False)
+        with contextlib.suppress(HookAborted):
+            _kickoff(_crew(model, tool))
+    assert tool.calls == []
+    assert counts("agent_tool_calls_total", tool=TOOL, outcome="denied") == 1
+
+
+def test_hooks_are_for_one_run_at_a_time_and_may_be_used_again(model, tool, counts):
+    hooks = TurnHooks()
+    with hooks, pytest.raises(RuntimeError, match="for each run"), hooks:
+        pytest.fail("the block must not begin")
+    with hooks:
+        _kickoff(_crew(model, tool))
+    assert counts("agent_turns_total", stop_reason="final_answer") == 1
+
+
+def test_a_thread_that_outlives_the_block_meets_its_stop(model, tool, counts):
+    model.script = stub_model.loop
+    crew = _crew(model, tool)
+    left_behind = []
+
+    def run():
+        left_behind.append(contextvars.copy_context())
+        _kickoff(crew)
+
+    with pytest.raises(tw.LoopDetected) as stopped, TurnHooks(on_loop="stop"):
+        run()
+    asked = len(model.requests)
+    with pytest.raises(HookAborted) as refused:
+        left_behind[0].run(_kickoff, crew)
+    assert refused.value.__cause__ is stopped.value
+    assert len(model.requests) == asked
+    assert counts("agent_open_turns") == 0
 
 
 def test_an_agent_without_a_crew_is_watched(model, tool, counts):

@@ -219,3 +219,23 @@ def test_the_callback_stops_at_a_budget_with_partial_results(model, tool, counts
     with pytest.raises(tw.ToolBudgetExceeded) as stopped:
         _graph(model, tool).invoke(QUESTION, config={"callbacks": [TurnCallback(limits=tw.Limits(max_tool_calls=2))]})
     assert len(tool.calls) == len(stopped.value.partial.results) == 2
+
+
+def test_a_sub_agent_that_a_tool_runs_pays_from_its_parents_budget(model, tool, counts):
+    llm = _llm(model)
+    helper = create_agent(llm, [_tool(tool)], middleware=[TurnMiddleware(agent="helper")], name="helper")
+
+    @as_tool
+    def ask_helper(question: str) -> str:
+        """Ask the helper."""
+        return _invoke(helper)
+
+    limits = tw.Limits(max_tokens=2000)
+    boss = create_agent(llm, [ask_helper], middleware=[TurnMiddleware(agent="boss", limits=limits)], name="boss")
+    model.script = lambda number, request: (
+        stub_model.Reply(calls=[("ask_helper", {"question": "Where?"})]) if number == 1 else stub_model.Reply("None.")
+    )
+    with pytest.raises(tw.BudgetExceeded):
+        _invoke(boss)
+    assert counts("agent_model_calls_total", agent="boss") == counts("agent_model_calls_total", agent="helper") == 1
+    assert counts("agent_turns_total", agent="helper", stop_reason="final_answer") == 1

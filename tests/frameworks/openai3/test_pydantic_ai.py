@@ -100,3 +100,22 @@ async def test_the_run_says_which_conversation_it_is(model, tool, counts):
     agent = _agent(model, tool, goal=lambda turn: seen.append((turn.state.conversation_id, turn.answer)))
     await agent.run(QUESTION, conversation_id="c-1")
     assert seen == [("c-1", "Both orders are on their way.")]
+
+
+async def test_a_sub_agent_that_a_tool_runs_pays_from_its_parents_budget(model, tool, counts):
+    boss = _agent(model, tool, agent="boss", limits=tw.Limits(max_tokens=2000))
+    helper = _agent(model, tool, agent="helper")
+
+    @boss.tool_plain
+    async def ask_helper(question: str) -> str:
+        """Ask the helper."""
+        return (await helper.run(question)).output
+
+    model.script = lambda number, request: (
+        stub_model.Reply(calls=[("ask_helper", {"question": QUESTION})]) if number == 1 else stub_model.Reply("None.")
+    )
+    with pytest.raises(tw.BudgetExceeded):
+        await boss.run(QUESTION)
+    assert counts("agent_model_calls_total", agent="boss") == counts("agent_model_calls_total", agent="helper") == 1
+    assert counts("agent_turns_total", agent="helper", stop_reason="final_answer") == 1
+    assert counts("agent_turns_total", agent="boss", stop_reason="max_turn_tokens") == 1

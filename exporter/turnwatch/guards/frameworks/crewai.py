@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, NamedTuple, Self, Unpack
 
 from turnwatch.core.events import ModelCall, Usage
 from turnwatch.core.guard import Guarding
@@ -23,8 +23,23 @@ except ImportError:
 
 # What CrewAI tells the model in place of a result. Its hooks are not told of a failure in another way.
 _FAILED: Final = ("Error executing tool:", "Tool not found", "I encountered an error")
+_BLOCKED: Final = "Tool execution blocked by hook."
 _UNCACHED_INPUT: Final = frozenset({"anthropic", "bedrock"})
 """Providers whose input tokens CrewAI hands on as they are: without those from and to the cache."""
+
+
+class _RunningTool(NamedTuple):
+    """A tool call of an agent's.
+
+    Attributes:
+        call: As its turn counts it.
+        arguments: CrewAI's own object, by which its end is known. Held, so that nothing else gets its address.
+        current: Whose work this context was in before.
+    """
+
+    call: ToolCallInProgress
+    arguments: Any
+    current: _Work | None
 
 
 class _Work:
@@ -38,7 +53,7 @@ class _Work:
         self.llm: Any = None
         self.used_before: Any = None
         self.nudged: tuple[list[Any], dict[str, str]] | None = None
-        self.tools: dict[int, ToolCallInProgress] = {}
+        self.tools: dict[int, _RunningTool] = {}
         self.lock = threading.RLock()
 
 
@@ -51,7 +66,10 @@ class TurnHooks:
             crew.kickoff()
 
     A stop blocks the model or tool call, ends the crew's run, and comes out of the block as ``TurnStopped``. A nudge
-    is the last message of one request and is not kept. What a co-worker is asked to do is a turn of its own.
+    is the last message of one request and is not kept. What a co-worker is asked to do is a turn of its own, which
+    pays from the budget of the turn that asked.
+
+    For one run at a time: runs side by side have one each.
 
     Args:
         agent: The agents' name; each one's role when left out.
@@ -73,8 +91,18 @@ class TurnHooks:
         self._lock = threading.Lock()
         self._current: ContextVar[_Work | None] = ContextVar("turnwatch_crewai_work", default=None)
         self._exit = ExitStack()
+        self._entered = False
 
     def __enter__(self) -> Self:
+        """Set the hooks.
+
+        Raises:
+            RuntimeError: They are set already.
+        """
+        if self._entered:
+            raise RuntimeError("these hooks are in use: make a TurnHooks for each run")
+        self._entered = True
+        self._open.clear()
         self._exit.enter_context(scoped_hooks())
         for point, hook in (
             (InterceptionPoint.PRE_STEP, self._task_starts),
@@ -90,13 +118,15 @@ class TurnHooks:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._entered = False
         self._exit.close()
         stopped = error.__cause__ if isinstance(error, HookAborted) else None
         reason = stopped if isinstance(stopped, TurnStopped) else error
         with self._lock:
-            left = list(self._open.values())
-            self._open.clear()
+            left = list(self._open.values())  # kept: threads that CrewAI has given up on still meet their turn's stop
         for work in left:
+            if isinstance(reason, TurnStopped):
+                work.turn.stopped = work.turn.stopped or reason
             self._close(work, reason)
         if isinstance(stopped, TurnStopped):
             raise stopped
@@ -124,8 +154,9 @@ class TurnHooks:
         key = (id(agent), id(task))
         with self._lock:
             work = self._open.get(key)
-            if work is None:
-                turn = self._opener.open(str(getattr(agent, "role", None) or "").strip())
+            if work is None and self._entered:
+                parent = None if asked_by is None else asked_by.turn
+                turn = self._opener.open(str(getattr(agent, "role", None) or "").strip(), parent=parent)
                 work = self._open[key] = _Work(turn, asked_by, (agent, task))
         return work
 
@@ -201,11 +232,15 @@ class TurnHooks:
         if work is None:
             return
         self._model_is_over(work)
+        if work.turn.stopped is not None and work.turn.state.ended:
+            raise work.turn.stopped
+        arguments = context.tool_input
         try:
-            work.tools[id(context.tool_input)] = work.turn.begin_tool(context.tool_name, dict(context.tool_input))
+            call = work.turn.begin_tool(context.tool_name, dict(arguments))
         except TurnStopped as stopped:
             work.turn.stopped = stopped
             raise
+        work.tools[id(arguments)] = _RunningTool(call, arguments, self._current.get())
         self._current.set(work)
 
     def _after_tool(self, context: Any) -> None:
@@ -213,13 +248,16 @@ class TurnHooks:
         running = None if work is None else work.tools.pop(id(context.tool_input), None)
         if work is None or running is None:
             return
+        self._current.set(running.current)
         self._close_asked_by(work)
         result = context.raw_tool_result if context.raw_tool_result is not None else context.tool_result
         try:
             if isinstance(result, str) and result.startswith(_FAILED):
-                work.turn.fail_tool(running.call, result)
+                work.turn.fail_tool(running.call.call, result)
+            elif isinstance(result, str) and result.startswith(_BLOCKED):
+                running.call.returned(result, outcome="denied")
             else:
-                running.returned(result)
+                running.call.returned(result)
         except TurnStopped as stopped:
             # The next call is the first that CrewAI lets a hook refuse.
             work.turn.stopped = stopped

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Unpack, final
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Final, Unpack, final
 
 from turnwatch.core.current_call import running
 from turnwatch.core.default import default_watch
@@ -18,6 +19,9 @@ from turnwatch.errors import TurnStopped
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 from turnwatch.sources.hand import Turn, current_turn
 from turnwatch.sources.own_spans import mark_current_span
+
+_tool_of: Final[ContextVar[TurnState | None]] = ContextVar("turnwatch_tool_of", default=None)
+"""The reported turn whose tool runs in this context."""
 
 
 @final
@@ -41,12 +45,14 @@ class ReportedTurn:
     """One turn, in begin and end calls that may come from different tasks and threads.
 
     Within ``with turnwatch.turn(...)`` the calls belong to that turn, whose guard decides; limits given here are
-    put on it as well. Elsewhere a turn is opened, and closed again by ``close``.
+    put on it as well. Elsewhere a turn is opened, and closed again by ``close``. One that is opened while a tool of
+    another reported turn runs is its child, and pays from its budget.
 
     Args:
         agent: The agent whose turn it is.
         conversation_id: Its conversation.
         watch: Where it counts; the process's own watch when left out.
+        parent: The turn that started it, where its tools do not run in ``tool_call``.
         **guarding: What stops it; see ``turnwatch.turn``.
 
     Attributes:
@@ -64,12 +70,16 @@ class ReportedTurn:
         conversation_id: str | None = None,
         *,
         watch: Watch | None = None,
+        parent: ReportedTurn | None = None,
         **guarding: Unpack[Guarding],
     ) -> None:
         turn = current_turn()
         self.is_own = turn is None
         if turn is None:
-            turn = Turn(agent, conversation_id, watch=watch, **guarding).open()
+            above = _tool_of.get() if parent is None else parent.state
+            if above is not None and (above.ended or (watch is not None and watch is not above.watch)):
+                above = None
+            turn = Turn(agent, conversation_id, watch=watch, **guarding).open(above)
         elif turn.state.guard is not None and (limits := guarding.get("limits")) is not None:
             turn.state.guard.tighten(limits)
         self.turn = turn
@@ -200,6 +210,7 @@ class ReportedTurn:
         """
         in_progress = self.begin_tool(name, args, call_id=call_id)
         call = in_progress.call
+        token = _tool_of.set(self.state)
         try:
             with running(call):
                 yield in_progress
@@ -207,6 +218,9 @@ class ReportedTurn:
             if call.ended is None:
                 in_progress.failed(error)
             raise
+        finally:
+            with suppress(ValueError):  # left in another context than it was entered in
+                _tool_of.reset(token)
 
     # The end
 
@@ -260,12 +274,15 @@ class TurnOpener:
         """Where the turns count."""
         return self._watch or default_watch()
 
-    def open(self, agent: object = None, conversation_id: object = None) -> ReportedTurn:
+    def open(
+        self, agent: object = None, conversation_id: object = None, *, parent: ReportedTurn | None = None
+    ) -> ReportedTurn:
         """Open a turn.
 
         Args:
             agent: The framework's name of the agent, if it has one.
             conversation_id: The framework's id of the conversation, session or thread, if it has one.
+            parent: See ``ReportedTurn``.
 
         Raises:
             TurnStopped: It cannot be guarded and ``fail_closed`` is set.
@@ -274,7 +291,7 @@ class TurnOpener:
         conversation = self._conversation_id
         if conversation is None and conversation_id not in (None, ""):
             conversation = str(conversation_id)
-        return ReportedTurn(name, conversation, watch=self._watch, **self._guarding)
+        return ReportedTurn(name, conversation, watch=self._watch, parent=parent, **self._guarding)
 
 
 def _begun(watch: Watch, call: ModelCall | ToolCall) -> None:
