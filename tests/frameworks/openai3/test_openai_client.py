@@ -1,5 +1,7 @@
 """``wrap(client)`` round OpenAI's own client, sync and async, streamed or not, on both of its APIs."""
 
+import asyncio
+import gc
 import json
 
 import pytest
@@ -9,6 +11,7 @@ import turnwatch as tw
 from frameworks import stub_model
 from frameworks.stub_model import TOOL, Reply
 
+ASKED = [{"role": "user", "content": "?"}]
 TOOLS = [
     {
         "type": "function",
@@ -278,3 +281,32 @@ async def _run_async(client, tool, *, stream):
             result = tool(**json.loads(call["function"]["arguments"]))
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
     raise AssertionError("the loop was not stopped")
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_stream_that_is_thrown_away_ends_its_turn(model, counts, taken):
+    model.script = lambda number, request: stub_model.Reply("There are two.")
+    client = tw.wrap(OpenAI(base_url=f"{model.url}/v1"), agent="support-bot")
+    with client.chat.completions.create(model="gpt-4o-mini", messages=ASKED, stream=True) as stream:
+        for _ in range(taken):
+            next(stream)
+    del stream
+    gc.collect()
+    assert counts("agent_open_turns") == 0
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="user_cancelled") == 1
+    assert counts("agent_model_calls_total", agent="support-bot") == 1
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+async def test_an_async_stream_that_is_thrown_away_ends_its_turn(model, counts, taken):
+    model.script = lambda number, request: stub_model.Reply("There are two.")
+    async with tw.wrap(AsyncOpenAI(base_url=f"{model.url}/v1"), agent="support-bot") as client:
+        async with await client.chat.completions.create(model="gpt-4o-mini", messages=ASKED, stream=True) as stream:
+            for _ in range(taken):
+                await anext(stream)
+        del stream
+        gc.collect()
+        for _ in range(3):
+            await asyncio.sleep(0)
+    assert counts("agent_open_turns") == 0
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="user_cancelled") == 1

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar, Unpack
 
 from turnwatch.core.current_call import current_call, running
@@ -46,7 +47,8 @@ def wrap(
     would have gone on.
 
     Args:
-        client: The client. It is changed in place; clients made from it with ``with_options`` are wrapped as well.
+        client: The client. It is changed in place; clients made from it with ``with_options`` are wrapped as well. One
+            that is wrapped already stays as it is.
         agent: The agent's name, for turns that begin here.
         conversation_id: Their conversation.
         watch: Where they count; the process's own watch when left out.
@@ -87,15 +89,12 @@ def _request(inner: Any, turns: ClientTurns) -> Any:
         begun = _begin(turns, options)
         if begun is None:
             return inner(cast_to, options, *args, **kwargs)
-        try:
-            with running(begun.call):
-                result = inner(cast_to, _sent(options, begun), *args, **kwargs)
-        except BaseException as error:
-            turns.failed(begun.turn, begun.call, error)
-            raise
+        with _sending(turns, begun):
+            result = inner(cast_to, _sent(options, begun), *args, **kwargs)
         reply = _parsed(result, begun)
         if _is_streamed(reply):
             reply._iterator = _streamed(reply._iterator, turns, begun)
+            next(reply._iterator)
         else:
             turns.replied(begun.turn, begun.call, reply)
         return result
@@ -109,15 +108,12 @@ def _async_request(inner: Any, turns: ClientTurns) -> Any:
         begun = _begin(turns, options)
         if begun is None:
             return await inner(cast_to, options, *args, **kwargs)
-        try:
-            with running(begun.call):
-                result = await inner(cast_to, _sent(options, begun), *args, **kwargs)
-        except BaseException as error:
-            turns.failed(begun.turn, begun.call, error)
-            raise
+        with _sending(turns, begun):
+            result = await inner(cast_to, _sent(options, begun), *args, **kwargs)
         reply = _parsed(result, begun)
         if _is_streamed(reply):
             reply._iterator = _async_streamed(reply._iterator, turns, begun)
+            await anext(reply._iterator)
         else:
             turns.replied(begun.turn, begun.call, reply)
         return result
@@ -160,26 +156,38 @@ def _is_streamed(reply: Any) -> bool:
 
 
 def _streamed(events: Iterator[Any], turns: ClientTurns, begun: Begun) -> Iterator[Any]:
-    streamed = begun.turn.wire_format.streamed()
-    try:
+    with _receiving(turns, begun) as take:
+        yield None  # taken at once: a generator that has not begun is not told when it is thrown away
         for event in events:
-            begun.turn.add(streamed, event)
+            take(event)
             yield event
-    except GeneratorExit:
-        turns.replied(begun.turn, begun.call, streamed.reply(), abandoned=True)
-        raise
-    except BaseException as error:
-        turns.failed(begun.turn, begun.call, error)
-        raise
-    turns.replied(begun.turn, begun.call, streamed.reply())
 
 
 async def _async_streamed(events: AsyncIterator[Any], turns: ClientTurns, begun: Begun) -> AsyncIterator[Any]:
+    with _receiving(turns, begun) as take:
+        yield None
+        async for event in events:
+            take(event)
+            yield event
+
+
+@contextmanager
+def _sending(turns: ClientTurns, begun: Begun) -> Iterator[None]:
+    """The request is under way; an exception means that no reply came."""
+    try:
+        with running(begun.call):
+            yield
+    except BaseException as error:
+        turns.failed(begun.turn, begun.call, error)
+        raise
+
+
+@contextmanager
+def _receiving(turns: ClientTurns, begun: Begun) -> Iterator[Callable[[Any], None]]:
+    """The events of a streamed reply come in; each is told to what is yielded."""
     streamed = begun.turn.wire_format.streamed()
     try:
-        async for event in events:
-            begun.turn.add(streamed, event)
-            yield event
+        yield functools.partial(begun.turn.add, streamed)
     except GeneratorExit:
         turns.replied(begun.turn, begun.call, streamed.reply(), abandoned=True)
         raise
