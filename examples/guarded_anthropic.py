@@ -34,7 +34,7 @@ def refund(order: str, cents: int) -> str:
 
 
 TOOLS: dict[str, Callable[..., Any]] = {"search_orders": search_orders, "refund": refund}
-SCHEMAS: list[dict[str, Any]] = [
+SCHEMAS: list[Any] = [
     {
         "name": "search_orders",
         "description": "Orders of a customer.",
@@ -56,12 +56,20 @@ SCHEMAS: list[dict[str, Any]] = [
 ]
 
 
+def make_gateway(tools: Mapping[str, Callable[..., Any]] = TOOLS) -> tw.ToolGateway:
+    """One for the whole process: a refund that timed out is still held when the user asks again in a new turn."""
+    return tw.ToolGateway(
+        impls=tools,
+        overrides={"search_orders": {"read_only": True}, "refund": {"side_effect": True}},
+    )
+
+
 def run_agent(
     client: anthropic.Anthropic,
+    gateway: tw.ToolGateway,
     question: str,
     *,
     conversation_id: str | None = None,
-    tools: Mapping[str, Callable[..., Any]] = TOOLS,
     limits: tw.Limits = LIMITS,
     on_loop: Literal["observe", "nudge", "stop", "page"] = "nudge",
 ) -> str:
@@ -70,10 +78,6 @@ def run_agent(
     Raises:
         turnwatch.TurnStopped: A guard ended the turn; ``.stop_reason`` says why, ``.partial`` holds what was done.
     """
-    gateway = tw.ToolGateway(
-        impls=tools,
-        overrides={"search_orders": {"read_only": True}, "refund": {"side_effect": True}},
-    )
     messages: list[Any] = [{"role": "user", "content": question}]
     with tw.turn(
         agent="support-bot",
@@ -83,7 +87,7 @@ def run_agent(
         on_loop=on_loop,
     ) as turn:
         while True:
-            # Held back until the reply says what it used: about four characters are a token.
+            # Held back until the reply says what it used. About four characters are a token; three is on the safe side.
             most = tw.Usage(input=len(str(messages)) // 3, output=MAX_TOKENS)
             with turn.model_call(MODEL, reserve=most) as call:
                 reply = client.messages.create(model=MODEL, max_tokens=MAX_TOKENS, messages=messages, tools=SCHEMAS)
@@ -91,7 +95,8 @@ def run_agent(
             messages.append({"role": "assistant", "content": reply.content})
             asked_for = [block for block in reply.content if block.type == "tool_use"]
             text = "".join(block.text for block in reply.content if block.type == "text")
-            turn.partial = text or turn.partial
+            if text:
+                turn.partial = text
             if not asked_for:
                 turn.answer = text
                 return text
@@ -117,8 +122,9 @@ def run_tool(gateway: tw.ToolGateway, name: str, args: Mapping[str, Any], call_i
 
 def main() -> None:
     """Answer the question on the command line."""
+    question = " ".join(sys.argv[1:]) or "Where is order C-7841?"
     try:
-        print(run_agent(anthropic.Anthropic(), " ".join(sys.argv[1:]) or "Where is order C-7841?"))
+        print(run_agent(anthropic.Anthropic(), make_gateway(), question))
     except tw.TurnStopped as stopped:
         print(f"stopped ({stopped.stop_reason}): {stopped}")
         print(f"so far: {stopped.partial}")

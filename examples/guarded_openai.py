@@ -58,12 +58,20 @@ SCHEMAS: list[Any] = [
 ]
 
 
+def make_gateway(tools: Mapping[str, Callable[..., Awaitable[Any]]] = TOOLS) -> tw.ToolGateway:
+    """One for the whole process: a refund that timed out is still held when the user asks again in a new turn."""
+    return tw.ToolGateway(
+        impls=tools,
+        overrides={"search_orders": {"read_only": True}, "refund": {"side_effect": True}},
+    )
+
+
 async def run_agent(
     client: openai.AsyncOpenAI,
+    gateway: tw.ToolGateway,
     question: str,
     *,
     conversation_id: str | None = None,
-    tools: Mapping[str, Callable[..., Awaitable[Any]]] = TOOLS,
     limits: tw.Limits = LIMITS,
     on_loop: Literal["observe", "nudge", "stop", "page"] = "nudge",
 ) -> str:
@@ -72,14 +80,10 @@ async def run_agent(
     Raises:
         turnwatch.TurnStopped: A guard ended the turn; ``.stop_reason`` says why, ``.partial`` holds what was done.
     """
-    gateway = tw.ToolGateway(
-        impls=tools,
-        overrides={"search_orders": {"read_only": True}, "refund": {"side_effect": True}},
-    )
     messages: list[Any] = [{"role": "user", "content": question}]
     async with tw.turn(agent="support-bot", conversation_id=conversation_id, limits=limits, on_loop=on_loop) as turn:
         while True:
-            # Held back until the reply says what it used: about four characters are a token.
+            # Held back until the reply says what it used. About four characters are a token; three is on the safe side.
             most = tw.Usage(input=len(str(messages)) // 3, output=MAX_TOKENS)
             with turn.model_call(MODEL, reserve=most) as call:
                 reply = await client.chat.completions.create(
@@ -88,7 +92,8 @@ async def run_agent(
                 call.usage(reply)
             message = reply.choices[0].message
             messages.append(message.model_dump(exclude_none=True))
-            turn.partial = message.content or turn.partial
+            if message.content:
+                turn.partial = message.content
             if not message.tool_calls:
                 turn.answer = message.content
                 return message.content or ""
@@ -112,8 +117,9 @@ async def run_tool(gateway: tw.ToolGateway, asked: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Answer the question on the command line."""
+    question = " ".join(sys.argv[1:]) or "Where is order C-7841?"
     try:
-        print(asyncio.run(run_agent(openai.AsyncOpenAI(), " ".join(sys.argv[1:]) or "Where is order C-7841?")))
+        print(asyncio.run(run_agent(openai.AsyncOpenAI(), make_gateway(), question)))
     except tw.TurnStopped as stopped:
         print(f"stopped ({stopped.stop_reason}): {stopped}")
         print(f"so far: {stopped.partial}")

@@ -127,7 +127,16 @@ def openai_reply(reply: Reply) -> dict[str, Any]:
     }
 
 
-class OnAnthropic:
+class OnSdk:
+    """One of the examples, with its client library."""
+
+    module: ModuleType
+
+    def gateway(self, options: dict[str, Any]) -> tw.ToolGateway:
+        return self.module.make_gateway(options.pop("tools", self.module.TOOLS))
+
+
+class OnAnthropic(OnSdk):
     """The Anthropic example, called the way both are tested."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -137,13 +146,13 @@ class OnAnthropic:
 
     async def run(self, **options: Any) -> str:
         with anthropic.Anthropic(api_key="none", base_url=self.endpoint.url, max_retries=0) as client:
-            return self.module.run_agent(client, "Where is it?", **options)
+            return self.module.run_agent(client, self.gateway(options), "Where is it?", **options)
 
     def tools(self, ran: list[str]) -> dict[str, Any]:
         return {name: lambda _name=name, **args: ran.append(_name) or f"{_name}: done" for name in self.module.TOOLS}
 
 
-class OnOpenAI:
+class OnOpenAI(OnSdk):
     """The OpenAI example, called the way both are tested."""
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -154,7 +163,7 @@ class OnOpenAI:
     async def run(self, **options: Any) -> str:
         client = openai.AsyncOpenAI(api_key="none", base_url=f"{self.endpoint.url}/v1", max_retries=0)
         async with client:
-            return await self.module.run_agent(client, "Where is it?", **options)
+            return await self.module.run_agent(client, self.gateway(options), "Where is it?", **options)
 
     def tools(self, ran: list[str]) -> dict[str, Any]:
         def tool(name: str) -> Any:
