@@ -292,6 +292,13 @@ def test_an_unknown_tool_is_counted_and_named(watch, shop):
     assert watch.value("agent_tool_calls_total", "a", "stock.raed", "error") == 1
 
 
+def test_a_name_that_is_no_text_is_an_unknown_tool(watch, shop):
+    gateway = shop.gateway(watch, agent="a")
+    with pytest.raises(tw.UnknownToolError, match="'7'"):
+        gateway.call(7, {"item": "tea"})
+    assert watch.value("agent_tool_calls_total", "a", "7", "error") == 1
+
+
 def test_asking_for_tools_that_do_not_exist_is_a_loop(watch, shop):
     gateway = shop.gateway(watch, on_loop="stop")
     for number in range(4):

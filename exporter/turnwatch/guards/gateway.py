@@ -14,6 +14,7 @@ from turnwatch.core.default import default_watch
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
 from turnwatch.core.limits import NO_LIMITS
+from turnwatch.core.names import name_of
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.errors import UnknownToolError
@@ -225,7 +226,7 @@ class ToolGateway:
         running = turn.begin_tool(name, args, call_id=call_id)
         rules = self._rules.get(name)
         if rules is None:
-            shown = "".join(letter for letter in name if letter.isprintable())[:_MAX_NAME_SHOWN]
+            shown = "".join(letter for letter in name_of(name) if letter.isprintable())[:_MAX_NAME_SHOWN]
             error = UnknownToolError(f"unknown tool {shown!r}; there are {', '.join(self._impls) or 'none'}")
             scratchpad.add(name, shown, args, "there is no such tool")
             running.failed(error)

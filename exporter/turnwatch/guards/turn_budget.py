@@ -235,5 +235,5 @@ class TurnBudget:
                 return
             self._closed = True
             self.account.close_turn(now)
-            for reservation, _ in self._running.values():
+            for reservation, _ in list(self._running.values()):
                 Account.release(reservation)
