@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import traceback
+from pathlib import Path
 
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from typer.testing import CliRunner
 
 import turnwatch as tw
+from turnwatch.cli import app_for
 from turnwatch.guards.from_settings import open_guard
 
 SECRET = "sk-live-4242-hunter2"
@@ -142,3 +146,62 @@ def test_addresses_with_passwords_are_not_printed_with_the_settings():
 def test_guards_are_opened_by_the_package_itself(watch):
     with tw.turn("a", watch=watch) as turn:
         assert type(turn.state.guard) is type(open_guard(turn.state, {}))
+
+
+def test_a_fault_inside_logs_where_it_was_and_not_what_it_met(watch, caplog, monkeypatch):
+    caplog.set_level(logging.DEBUG)
+
+    def fail(*_: object, **__: object) -> None:
+        raise ValueError(f"cannot take {SECRET}")
+
+    monkeypatch.setattr("turnwatch.core.engine.Engine.observe", fail)
+    with tw.turn("a", watch=watch) as turn:
+        turn.call_tool("search", answer, **ARGUMENTS)
+    assert "ValueError" in caplog.text
+    assert "test_secrets_stay_in.py" in caplog.text, "the traceback is there"
+    assert "hunter2" not in caplog.text
+
+
+def write_runs(folder: Path) -> list[str]:
+    """Runs of three formats, each with a loop and the secret in every text, and one that cannot be read."""
+    arguments = json.dumps(ARGUMENTS)
+    chat, blocks = [{"role": "user", "content": SECRET}], [{"role": "user", "content": SECRET}]
+    for number in range(6):
+        asked = {"id": f"c{number}", "type": "function", "function": {"name": "search", "arguments": arguments}}
+        chat += [
+            {"role": "assistant", "content": SECRET, "tool_calls": [asked]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": f"no rows for {SECRET}"},
+        ]
+        use = {"type": "tool_use", "id": f"t{number}", "name": "Bash", "input": {"command": f"login {SECRET}"}}
+        result = {"type": "tool_result", "tool_use_id": f"t{number}", "content": SECRET, "is_error": True}
+        blocks += [{"role": "assistant", "content": [use]}, {"role": "user", "content": [result]}]
+    texts = {
+        "chat.json": json.dumps({"messages": chat}),
+        "blocks.json": json.dumps({"messages": blocks}),
+        "broken.jsonl": f'{json.dumps({"messages": chat})}\n{{"messages": "{SECRET}", \n{{"what": ["{SECRET}"]}}\n',
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    return [str(folder / name) for name in texts]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["scan"],
+        ["scan", "--json"],
+        ["scan", "--html", "page.html"],
+        ["scan", "--junit", "report.xml", "--fail-on-loop"],
+        ["tune"],
+    ],
+    ids=" ".join,
+)
+def test_no_report_on_files_has_anything_planted_in_it(command, tmp_path, monkeypatch):
+    runs = write_runs(tmp_path)
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path / "out")
+    ran = CliRunner().invoke(app_for(command), [*command, *runs])
+    said = ran.output + "".join(path.read_text() for path in (tmp_path / "out").iterdir())
+    assert "Bash" in said
+    assert "hunter2" not in said
+    assert "password" not in said
