@@ -358,11 +358,12 @@ class TurnState(TurnCounts):
         What it has counted so far counts there as well. Its calls so far are not compared with other turns' any more.
         """
         watch = self.watch
+        if self._conversation is not None:
+            return
+        self.conversation_id = id_of(conversation_id)
+        conversation = self._enter(self.conversation_id)  # takes the lock itself, which is not to be taken twice
         with watch.lock:
-            if self._conversation is not None:
-                return
-            self.conversation_id = id_of(conversation_id)
-            conversation = self._conversation = self._enter(self.conversation_id)
+            self._conversation = conversation
             conversation.model_calls += self.iterations
             conversation.spend_usd += self.spent_usd
             conversation.tokens += self.usage.total if self.usage is not None else 0
