@@ -56,7 +56,8 @@ class Dialect:
         switch: How its users put arguments on spans, for people. Empty: nothing puts them there.
         names: Roles by span name, asked before the conventions.
         components: Roles by the value of another attribute, asked before the conventions.
-        tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only.
+        tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only;
+            "never" where it tells of no call at all, so that a turn without other spans cannot be judged.
         agent_per_step: Agent spans stand for steps of one turn as well, so the outermost is the turn.
         step_tools: Tools by which the framework moves or ends a turn; not calls of the agent's own tools.
         agent_in_span_name: An agent's span is called after the agent and says so in an attribute only at its end.
@@ -71,7 +72,7 @@ class Dialect:
     switch: str = ""
     names: Patterns | None = None
     components: tuple[tuple[str, Patterns], ...] = ()
-    tool_calls: Literal["spans", "either"] = "either"
+    tool_calls: Literal["spans", "either", "never"] = "either"
     agent_per_step: bool = False
     step_tools: frozenset[str] = frozenset()
     agent_in_span_name: bool = False

@@ -260,10 +260,14 @@ class Recorder:
         if turn is None:
             return
         self.count_held(scope)
-        if scope.agent_dialect is None or scope.agent_dialect.tool_calls == "either":
+        dialect = scope.agent_dialect
+        if dialect is None or dialect.tool_calls == "either":
             self._count_asked(scope, answers=None)
             if scope.surely_unread:
                 self._say_unread(scope)
+        elif dialect.tool_calls == "never" and not turn.tool_calls and not turn.iterations:
+            scope.unread_reply = dialect
+            self._say_unread(scope)
         self.count_seen_by_mcp(scope)
         if not scope.saw_usage and scope.agent_usage is not None and not scope.child_turns:
             turn.end_model(ModelCall(scope.model_name, usage=scope.agent_usage, ended=scope.last_ns * _NS or None))
