@@ -1,5 +1,7 @@
 """The hooks, with the real OpenAI Agents SDK on both of its model classes, streamed and not."""
 
+import pickle
+
 import pytest
 from agents import (
     Agent,
@@ -17,7 +19,7 @@ from openai import APIStatusError, AsyncOpenAI
 import turnwatch as tw
 from frameworks import stub_model
 from frameworks.stub_model import TOOL, Reply
-from turnwatch.guards.frameworks.openai_agents import TurnHooks
+from turnwatch.guards.frameworks.openai_agents import TurnHooks, as_agents_exception
 
 QUESTION = "Where are my orders?"
 
@@ -130,3 +132,10 @@ async def test_a_limit_of_tool_calls_refuses_the_call(model, tool, counts):
         await _run(_agent(model, tool, "chat"), False, hooks=TurnHooks(limits=tw.Limits(max_tool_calls=2)))
     assert len(tool.calls) == 2
     assert counts("agent_tool_calls_total", outcome="denied") == 1
+
+
+def test_a_stop_arrives_in_another_process_as_a_plain_one():
+    stopped = as_agents_exception(tw.BudgetExceeded("spent", stop_reason="max_turn_tokens", partial=["row"]))
+    arrived = pickle.loads(pickle.dumps(stopped))
+    assert type(arrived) is tw.BudgetExceeded
+    assert (str(arrived), arrived.stop_reason, arrived.partial) == ("spent", "max_turn_tokens", ["row"])

@@ -164,7 +164,13 @@ def as_agents_exception(stopped: TurnStopped) -> TurnStopped:
 
 @functools.cache
 def _both(kind: type[TurnStopped]) -> type[TurnStopped]:
-    return type(kind.__name__, (kind, AgentsException), {"__module__": __name__})
+    return type(kind.__name__, (kind, AgentsException), {"__module__": __name__, "__reduce__": _as_the_plain_stop})
+
+
+def _as_the_plain_stop(stopped: TurnStopped) -> tuple[Any, ...]:
+    """For another process, which does not have the class that was made here: without the SDK's ``run_data``."""
+    more = {"stop_reason": stopped.stop_reason, "partial": stopped.partial, "details": stopped.details}
+    return type(stopped).__bases__[0], (str(stopped),), more
 
 
 def _model_name(agent: Any) -> str:
