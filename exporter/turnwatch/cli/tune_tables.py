@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from rich.console import Console
@@ -14,7 +14,7 @@ from turnwatch.cli.html_text import many
 from turnwatch.cli.reading_bar import printable
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
-from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Quantity, Runs
+from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Group, Quantity, Runs
 from turnwatch.pack.tuning.suggestions import Suggested, shown
 from turnwatch.pack.tuning.tried_rules import RULES, Flagged, TriedRule, tool_errors, tried, verdicts
 
@@ -67,12 +67,16 @@ def _show_heading(console: Console, runs: Runs, outcomes: Outcomes) -> None:
     console.print(f"{many(turns, 'turn')} of {agents}. Outcomes known: {known or 'none'}.\n")
 
 
+def _ended(outcome: Outcome) -> Callable[[Group], bool]:
+    return lambda group: group.outcome is outcome
+
+
 def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:
     title = plain(name)
     title.stylize("bold")
     title.append(f": {agent.count():,} turns")
     for outcome in (Outcome.SUCCESS, Outcome.FAILURE):
-        if count := agent.count(lambda group, wanted=outcome: group.outcome is wanted):
+        if count := agent.count(_ended(outcome)):
             title.append(f", {count:,} {'succeeded' if outcome is Outcome.SUCCESS else 'failed'}")
     if stuck := agent.count(lambda group: group.verdict == "stuck"):
         title.append(f", {stuck:,} stuck")

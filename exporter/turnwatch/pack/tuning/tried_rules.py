@@ -136,15 +136,20 @@ def tried(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresh
         agents: The agents to count.
         thresholds: The thresholds in force.
     """
-    ladder = []
+    ladder: list[Flagged] = []
     for threshold in rule.ladder:
-        step = _counted(agents, rule.quantity, threshold, lambda _, given=threshold: given)
+        step = _counted(agents, rule.quantity, threshold, _the_same(threshold))
         if not step.flagged:
             break
         if ladder and step.flagged == step.all:  # of thresholds that flag everything the last one will do
             ladder.pop()
         ladder.append(step)
     return _now(rule, agents, thresholds), ladder
+
+
+def _the_same(threshold: float) -> Callable[[str], float]:
+    """A threshold that is every agent's."""
+    return lambda _: threshold
 
 
 def _now(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> Flagged:
