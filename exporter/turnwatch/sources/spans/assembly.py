@@ -239,7 +239,7 @@ class Assembler:
             if dialect.agent_per_step and agent:
                 below.agent = agent  # the outermost is the turn, and names it
             else:
-                below.agent = below.agent or agent or spoken_name(span.name)
+                below.agent = below.agent or agent or spoken_name(span.name, dialect)
             about_agent(below, span, dialect)
         elif dialect is not None:
             give_hints(below, span, dialect)
@@ -362,16 +362,30 @@ class Assembler:
 
 
 def _as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanData | PassingSpans]:
-    """A batch in the order in which its spans ended.
+    """A batch in the order in which its spans ended, and every span behind the ones inside it.
 
     OTLP groups the spans of a request by instrumentation. Where several tell of one turn, a tool call would
-    come before the reply that asked for it, and a span before the ones inside it.
+    come before the reply that asked for it, and a span before the ones inside it. A clock that is read twice
+    may have a span end a little before the last one inside it.
     """
     batch = list(spans)
-    if len({span.scope for span in batch if type(span) is SpanData}) > 1:
-        batch.sort(key=_end_of)
+    scopes: set[str] = set()
+    ended: dict[int, int] = {}
+    is_in_order = True
+    for span in batch:
+        if type(span) is SpanData:
+            scopes.add(span.scope)
+            ended[span.span_id] = span.end_ns
+            if ended.get(span.parent_id, span.end_ns) < span.end_ns:
+                is_in_order = False
+    if is_in_order and len(scopes) <= 1:
+        return batch
+    parents = {span.span_id: span.parent_id for span in batch if type(span) is SpanData}
+    for span_id in sorted(ended, key=ended.__getitem__, reverse=True):  # so that no end is raised twice
+        end, parent = ended[span_id], parents[span_id]
+        while ended.get(parent, end) < end:
+            ended[parent] = end
+            parent = parents[parent]
+    # Of those that ended at once the one that started last is inside the others.
+    batch.sort(key=lambda span: (ended[span.span_id], -span.start_ns) if type(span) is SpanData else (inf, 0))
     return batch
-
-
-def _end_of(span: SpanData | PassingSpans) -> float:
-    return span.end_ns if type(span) is SpanData else inf  # only what hangs under those matters, and comes before

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import tomllib
-from collections.abc import Container
-from dataclasses import dataclass
+from collections.abc import Container, Mapping
+from dataclasses import dataclass, field
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -62,6 +62,7 @@ class Dialect:
         step_tools: Tools by which the framework moves or ends a turn; not calls of the agent's own tools.
         agent_in_span_name: An agent's span is called after the agent and says so in an attribute only at its end.
         agent_named_by_span: Nothing but its span's name names an agent.
+        agent_names: Agents by the names of their spans, where those are no names for people.
         wrong_agent_names: Agent names that the dialect puts on every span.
         tool_name_in_result: The tool's name stands in the result only.
         arguments_in_logs: Arguments come as log events, by the call's id.
@@ -77,6 +78,7 @@ class Dialect:
     step_tools: frozenset[str] = frozenset()
     agent_in_span_name: bool = False
     agent_named_by_span: bool = False
+    agent_names: Mapping[str, str] = field(default_factory=dict)
     wrong_agent_names: frozenset[str] = frozenset()
     tool_name_in_result: bool = False
     arguments_in_logs: bool = False
@@ -138,7 +140,8 @@ def _conventions(data: dict[str, Any]) -> Conventions:
 def _declared(data: dict[str, Any]) -> Dialect:
     known = {
         "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "agent_in_span_name",
-        "agent_named_by_span", "step_tools", "wrong_agent_names", "tool_name_in_result", "arguments_in_logs",
+        "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names", "tool_name_in_result",
+        "arguments_in_logs",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -153,6 +156,7 @@ def _declared(data: dict[str, Any]) -> Dialect:
         agent_per_step=data.get("agent_per_step", False),
         agent_in_span_name=data.get("agent_in_span_name", False),
         agent_named_by_span=data.get("agent_named_by_span", False),
+        agent_names=dict(data.get("agent_names", {})),
         step_tools=frozenset(data.get("step_tools", ())),
         wrong_agent_names=frozenset(data.get("wrong_agent_names", ())),
         tool_name_in_result=data.get("tool_name_in_result", False),

@@ -38,11 +38,13 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
 def own_name(span: SpanData, dialect: Dialect) -> str:
     """The name that an agent's own span gives it, or an empty text."""
     name = agent_name(span, dialect)
-    return spoken_name(span.name) if not name and dialect.agent_named_by_span else name
+    return spoken_name(span.name, dialect) if not name and dialect.agent_named_by_span else name
 
 
-def spoken_name(name: str) -> str:
-    """What an agent span is called, where nothing else names the agent."""
+def spoken_name(name: str, dialect: Dialect) -> str:
+    """What to call an agent after its span, where nothing else names the agent."""
+    if name in dialect.agent_names:
+        return dialect.agent_names[name]
     name = shortened(name)
     for start in ("invoke_agent ", "invoke_workflow "):
         name = name.removeprefix(start)

@@ -82,7 +82,7 @@ class InProcessAssembler(Assembler):
         if not name and dialect.agent_in_span_name and self._places.has_come(span.parent_id):
             name = span.name  # the outermost is called after the workflow, and has nothing above it
         if not name:  # many say it only at their end
-            self._call_after(span)
+            self._call_after(span, dialect)
             return False
         above = self._above.known(span)
         if dialect.agent_per_step or (above is not None and above.is_agent and above.agent == name):
@@ -99,11 +99,11 @@ class InProcessAssembler(Assembler):
         self._announced[span.span_id] = None
         return True
 
-    def _call_after(self, span: SpanData) -> None:
+    def _call_after(self, span: SpanData, dialect: Dialect) -> None:
         """Calls that wait for an agent without a name are called after its span, should they wait no longer."""
         waiting = self._places.of(span.span_id)
         if isinstance(waiting, Scope) and waiting.turn is None:
-            waiting.service = spoken_name(span.name)
+            waiting.service = spoken_name(span.name, dialect)
 
     def _alias(self, span: SpanData, now: float) -> None:
         below = self._places.take(span.span_id)

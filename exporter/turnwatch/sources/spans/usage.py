@@ -39,7 +39,9 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
     given = _first(attributes, shape.input)
     made = _first(attributes, shape.output)
     if given is None and made is None:
-        return (_langfuse(attributes) or _haystack(attributes)) if shape.has_usage_object else None
+        if not shape.has_usage_object:
+            return None
+        return _langfuse(attributes) or _haystack(attributes) or _anthropic(attributes)
     if not given and not made:
         return None
     usage = Usage(
@@ -93,6 +95,15 @@ def _langfuse(attributes: Mapping[str, Any]) -> Usage | None:
         counts.get("input_cache_creation", 0) or counts.get("input_cache_write", 0),
         counts.get("output_reasoning", 0),
     )
+
+
+def _anthropic(attributes: Mapping[str, Any]) -> Usage | None:
+    """Counts under the names of Anthropic's API, which leaves cached tokens out of input."""
+    read = _first(attributes, ("cache_read_tokens", "cache_read_input_tokens")) or 0
+    written = _first(attributes, ("cache_creation_tokens", "cache_creation_input_tokens")) or 0
+    given = _number(attributes.get("input_tokens")) + read + written
+    made = _number(attributes.get("output_tokens"))
+    return Usage(given, made, read, written) if given or made else None
 
 
 def _langsmith(attributes: Mapping[str, Any], usage: Usage) -> None:
