@@ -270,13 +270,7 @@ def test_smolagents(model, tool, counts, smolagents, ended, script, truth):
     model.script = _with_final_answer(script)
     _smolagents(model, tool)
     ended()
-    assert counts("agent_tool_calls_total", agent="support_bot", tool=TOOL) == truth["tool_calls"]
-    assert counts("agent_tool_calls_total", agent="support_bot", tool="final_answer") == 1
-    assert counts("agent_duplicate_tool_calls_total") == truth.get("duplicates", 0)
-    assert counts("agent_iterations_sum", agent="support_bot") == truth["iterations"]
-    assert counts("agent_tokens_total", agent="support_bot", type="input") == 1000 * truth["iterations"]
-    assert counts("agent_turns_total") == 1
-    assert counts("turnwatch_internal_errors_total") == 0
+    spans_count(counts, "support_bot", **truth)
 
 
 # MCP

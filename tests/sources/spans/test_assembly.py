@@ -570,3 +570,12 @@ def test_the_error_of_an_agent_says_why_its_turn_ended(story, exception, reason)
     event = SpanEvent("exception", {"exception.type": exception})
     story.feed(story.tool(9), story.agent(9, failed=True, events=[event]))
     assert story.all_turns()["bot"].stop_reason == reason
+
+
+def test_metadata_that_is_written_as_json_names_the_agent_without_quotation_marks(story):
+    attributes = {"langfuse.trace.metadata.lc_agent_name": '"bot"', "langfuse.trace.metadata.thread_id": '"c-1"'}
+    agent = story.span("run", {"langfuse.observation.type": "agent", **attributes}, span_id=1)
+    story.feed(story.chat(1), agent)
+    story.assembler.flush()
+    (turn,) = story.ended
+    assert (turn.agent, turn.conversation_id) == ("bot", "c-1")

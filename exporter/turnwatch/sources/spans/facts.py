@@ -14,7 +14,7 @@ from turnwatch.sources.spans.results import result_of
 from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA
 from turnwatch.sources.spans.span import NO_ATTRIBUTES, SpanData
 from turnwatch.sources.spans.usage import usage_of
-from turnwatch.sources.spans.values import first, first_text, json_of, shortened
+from turnwatch.sources.spans.values import first, first_text, json_of, shortened, unquoted
 
 _NS: Final = 1e-9
 _REPLY_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,200})"')
@@ -180,7 +180,7 @@ def agent_name(span: SpanData, dialect: Dialect) -> str:
     for attribute in span.shape.agent_name:
         value = attributes.get(attribute)
         if value is not None:
-            name = str(value)
+            name = unquoted(str(value))
             if name and name not in dialect.wrong_agent_names:
                 return shortened(name)
     metadata = attributes.get(METADATA)
@@ -194,7 +194,7 @@ def agent_name(span: SpanData, dialect: Dialect) -> str:
 def conversation_of(span: SpanData) -> str | None:
     """The conversation a span belongs to, or None."""
     value = first(span.attributes, span.shape.conversation)
-    return None if value is None or value == "" else shortened(str(value))
+    return None if value is None or value == "" else shortened(unquoted(str(value)))
 
 
 def service_name(span: SpanData) -> str:

@@ -97,6 +97,16 @@ def json_of(value: object) -> Any:
         return None
 
 
+def unquoted(text: str) -> str:
+    """A text, or the text that it is the JSON of: some write metadata as JSON."""
+    if text[:1] == '"' == text[-1:]:
+        try:
+            return str(orjson.loads(text))
+        except ValueError:
+            return text
+    return text
+
+
 def is_schema(value: object) -> bool:
     """Whether an object is the JSON schema of arguments rather than arguments."""
     value = json_of(value)
