@@ -60,6 +60,17 @@ def test_the_tables_fit_the_terminal_and_say_what_it_comes_to(runs: Path, column
     assert "A rule that only counts identical calls (more than 2 in a turn) flags 2 turns, 1 of them not stuck." in text
 
 
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path):
+    for folder in ("a/x", "b/x", "c"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "runs.jsonl").write_text(STUCK)
+    (tmp_path / "other.jsonl").write_text(STUCK)
+    text = scan(tmp_path, columns=120).stdout
+    assert {line.split()[0] for line in text.splitlines() if "stale_repeat" in line} == {
+        "a/x/runs.jsonl:1", "b/x/runs.jsonl:1", "c/runs.jsonl:1", "other.jsonl:1"
+    }  # fmt: skip
+
+
 def test_of_very_many_turns_the_worst_are_shown(tmp_path: Path):
     file = tmp_path / "runs.jsonl"
     file.write_text("".join(run(f"r{n}", calls(4 + n % 7, tool=f"tool{n % 30}")) for n in range(100)))

@@ -38,7 +38,8 @@ class _Worst:
     """One line of the first table."""
 
     rank: _Rank
-    where: str
+    source: str
+    line: int | None
     agent: str
     verdict: Verdict | None
     duplicates: int
@@ -104,8 +105,10 @@ class ScanTable:
         table.add_column("loop", overflow="fold", ratio=4, min_width=14)
         for heading in ("calls", "wasted", *(("dollars",) if width >= _WITH_DOLLARS else ())):
             table.add_column(heading, justify="right", no_wrap=True)
+        names = _short_names({each.source for each in self._worst})
         for each in self._worst:
-            row = [Text(printable(each.where))]
+            place = "" if each.line is None else f":{each.line}"
+            row = [Text(printable(names[each.source] + place))]
             if with_agent:
                 row.append(Text(printable(each.agent)))
             row.append(_loop(each))
@@ -150,7 +153,8 @@ def _worst_of(item: ScannedTurn, order: int) -> _Worst:
     line = item.line if line is None else line
     return _Worst(
         rank=(int(is_stuck(turn)), turn.wasted_tool_calls, turn.wasted_usd, turn.duplicates, order),
-        where=Path(item.source).name + ("" if line is None else f":{line}"),
+        source=item.source,
+        line=line,
         agent=turn.agent,
         verdict=None if chosen is None else turn.verdicts[chosen],
         duplicates=turn.duplicates,
@@ -158,6 +162,22 @@ def _worst_of(item: ScannedTurn, order: int) -> _Worst:
         wasted_tool_calls=turn.wasted_tool_calls,
         wasted_usd=turn.wasted_usd,
     )
+
+
+def _short_names(sources: Iterable[str]) -> dict[str, str]:
+    """Every file by as much of the end of its path as no other one has."""
+    names: dict[str, str] = {}
+    left, length = set(sources), 0
+    while left:
+        length += 1
+        ends: dict[str, list[str]] = {}
+        for source in left:
+            ends.setdefault("/".join(Path(source).parts[-length:]), []).append(source)
+        for end, alike in ends.items():
+            if len(alike) == 1 or length >= len(Path(alike[0]).parts):
+                names.update(dict.fromkeys(alike, end))
+                left.difference_update(alike)
+    return names
 
 
 def _loop(each: _Worst) -> Text:
@@ -215,7 +235,7 @@ def _show_tools(console: Console, totals: Totals) -> None:
 
 def _say_more(console: Console, number: int, thing: str, which: str = "") -> None:
     if number > 0:
-        console.print(f" and {_many(number, f'other {thing}')} {which}".rstrip(), style="dim", highlight=False)
+        console.print(f" and {_many(number, f'other {thing}')} {which}".rstrip() + "\n", style="dim", highlight=False)
 
 
 def _table(title: str) -> Table:
