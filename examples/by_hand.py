@@ -3,6 +3,8 @@
 Run it, then look at http://127.0.0.1:9464/metrics.
 """
 
+import sys
+
 import turnwatch as tw
 
 
@@ -20,4 +22,5 @@ with tw.turn(agent="support-bot", conversation_id="c-17") as turn:
         rows = turn.call_tool("search_orders", search_orders, customer_id="C-7841")
 
 print(turn.explain())
-input("Serving /metrics; Enter ends it. ")
+print("Serving /metrics; Ctrl-D or Ctrl-C ends it.")
+sys.stdin.read()

@@ -1,5 +1,6 @@
 """A complete agent loop on the Anthropic SDK, with every guard.
 
+    pip install turnwatch anthropic
     export ANTHROPIC_API_KEY=...
     python examples/guarded_anthropic.py "Where is order C-7841?"
 

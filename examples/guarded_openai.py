@@ -1,5 +1,6 @@
 """A complete agent loop on the OpenAI SDK, asynchronous, with every guard.
 
+    pip install turnwatch openai
     export OPENAI_API_KEY=...
     python examples/guarded_openai.py "Where is order C-7841?"
 

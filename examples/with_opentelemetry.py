@@ -4,6 +4,7 @@ Run it, then look at http://127.0.0.1:9464/metrics. The spans below stand in for
 """
 
 import json
+import sys
 
 from opentelemetry import trace
 
@@ -23,4 +24,5 @@ with tracer.start_as_current_span("invoke_agent support-bot") as agent:
             tool.set_attribute("gen_ai.tool.call.arguments", json.dumps({"customer_id": "C-7841"}))
             tool.set_attribute("gen_ai.tool.call.result", "[]")
 
-input("Serving /metrics; Enter ends it. ")
+print("Serving /metrics; Ctrl-D or Ctrl-C ends it.")
+sys.stdin.read()

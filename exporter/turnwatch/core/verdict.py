@@ -40,6 +40,9 @@ class Verdict:
     unchanged: str = ""
     clears: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.severity}, {self.kind}: {self.reason}"
+
 
 def explain(verdict: Verdict) -> str:
     """A verdict in words, for people."""
