@@ -1,6 +1,7 @@
 """`turnwatch tune` over recorded runs, through the command line."""
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -116,7 +117,9 @@ def test_suggestions_come_from_healthy_turns_with_a_margin(runs):
     # Twice that, in two digits.
     assert suggested["budgets"]["max_steps"] == 120
     assert suggested["budgets"]["max_tool_calls"] == 120
-    assert report["suggested"]["alerts"]["agents"]["coder"]["turnTokens"] == 56_000
+    # No turn is past the present 200,000 tokens, so there is nothing to mend.
+    assert report["suggested"]["alerts"]["agents"]["coder"] == {"turnSeconds": 300}
+    assert suggested["budgets"]["max_tokens"] == 120_000
     assert report["suggested"]["tools"]["overrides"] == {"bash": {"max_identical_calls": 4}}
 
 
@@ -126,6 +129,92 @@ def test_an_agent_with_few_runs_gets_no_limits_and_is_named(runs):
     assert "support" not in report["suggested"]["agents"]
     assert as_json(runs, "--min-turns", "5")["too_few_turns"] == {}
     assert "support: 5 healthy turns are too few" in run(runs).stdout
+
+
+@pytest.mark.parametrize(
+    ("healthy_past", "failed_past", "moves"),
+    [(0, 20, False), (1, 0, False), (3, 0, True), (3, 4, False), (8, 400, False)],
+)
+def test_a_threshold_moves_only_where_it_raises_false_alarms_and_few_others(tmp_path, healthy_past, failed_past, moves):
+    fine = [trajectory(f"fine-{n}", different(4)) for n in range(100 - healthy_past)]
+    past = [trajectory(f"past-{n}", different(12)) for n in range(healthy_past)]
+    failed = [trajectory(f"failed-{n}", different(12), outcome="failure") for n in range(failed_past)]
+    report = as_json(write(tmp_path / "runs.jsonl", [*fine, *past, *failed]))
+    (changes,) = [[change for change in report["changes"] if change["path"][-1] == "iteration_threshold"]]
+    assert [change["value"] for change in changes] == ([18] if moves else [])
+    assert "max_steps" in report["suggested"]["agents"]["coder"]["budgets"]
+
+
+def test_a_change_says_what_was_flagged_and_what_would_be(runs):
+    (change,) = [each for each in as_json(runs)["changes"] if each["path"][-1] == "iteration_threshold"]
+    before, after = change["before"], change["after"]
+    assert (before["flagged"], before["succeeded"], before["failed"]) == (110, 100, 10)
+    assert (after["flagged"], after["succeeded"], after["failed"]) == (0, 0, 0)
+    (row,) = [line for line in run(runs).stdout.splitlines() if line.startswith("tools.overrides.bash")]
+    assert " ".join(row.split()[1:]) == "2 4 110 → 10 100 → 0 10 → 10"
+
+
+def failing(calls, errors, tool="fetch"):
+    return [
+        {"tool": tool, "args": {"n": n}, "result": f"r{n}", "error": True} if n < errors else
+        {"tool": tool, "args": {"n": n}, "result": f"r{n}"}
+        for n in range(calls)
+    ]  # fmt: skip
+
+
+def test_a_tool_that_always_fails_gets_no_number_but_how_to_switch_its_alert_off(tmp_path):
+    runs = write(tmp_path / "runs.jsonl", [trajectory(f"t{n}", failing(60, 60)) for n in range(2)])
+    report = as_json(runs)
+    assert report["always_failing"] == [{"tool": "fetch", "calls": 120, "errors": 120}]
+    assert "alerts" not in report["suggested"]
+    shown = " ".join(run(runs).stdout.replace("#", " ").split())
+    assert 'alerts: {tools: {"fetch": {toolErrorShare: 1}}}' in shown
+    config = tmp_path / "turnwatch.yaml"
+    config.write_text('alerts: {tools: {"fetch": {toolErrorShare: 1}}}\n', encoding="utf-8")
+    assert as_json(runs, "--config", config)["always_failing"] == []
+    thresholds = re.findall(r'\{tool=~"fetch"\}\[15m\]\)\) > (\S+)', rule_file(config_of(config)))
+    assert thresholds == ["3", "1"], "no share is more than all of them"
+
+
+def test_a_tool_past_its_limit_with_few_calls_is_named(tmp_path):
+    runs = write(tmp_path / "runs.jsonl", [trajectory("t", [*failing(20, 15), *failing(20, 1, tool="fine")])])
+    report = as_json(runs)
+    assert report["too_few_calls"] == [{"tool": "fetch", "calls": 20, "errors": 15}]
+    assert "fetch: 15 of 20 calls failed, which is past its limit" in " ".join(run(runs).stdout.split())
+
+
+def test_a_file_that_exists_is_not_written_over(runs, tmp_path):
+    out = tmp_path / "settings.yaml"
+    out.write_text("on_loop: nudge\n", encoding="utf-8")
+    result = run(runs, "-o", out)
+    assert result.exit_code == 2
+    assert result.stderr == f"turnwatch: {out} exists; --force writes over it\n"
+    assert out.read_text(encoding="utf-8") == "on_loop: nudge\n"
+    result = run(runs, "-o", out, "--config", out)
+    assert result.exit_code == 0
+    assert f"{out} written; next: turnwatch pack render --config {out}" in result.stderr
+    written = out.read_text(encoding="utf-8")
+    assert 'on_loop: "nudge"' in written
+    result = run(runs, "-o", out, "--config", out)
+    assert f"nothing to change; {out} is left as it is" in result.stderr
+    assert out.read_text(encoding="utf-8") == written
+    assert run(runs, "-o", out, "--force").exit_code == 0
+    assert "nudge" not in out.read_text(encoding="utf-8")
+
+
+def test_without_any_outcome_there_are_no_columns_for_it_and_one_is_singular(tmp_path):
+    runs = write(tmp_path / "runs.jsonl", [trajectory("a", different(3), outcome=None, exit=None)])
+    shown = run(runs, "--min-turns", "1").stdout
+    assert "Outcomes known: none" in shown
+    assert "precision" not in shown
+    assert "of succeeded" not in shown
+    assert "in 1 turn\n" in shown
+    assert "1 turns" not in shown
+
+
+def test_what_would_change_comes_first_and_the_file_last(runs):
+    shown = run(runs).stdout
+    assert shown.index("what would change") < shown.index("of a turn") < shown.index("# Suggested by")
 
 
 def test_the_suggested_file_is_one_that_exporter_and_pack_read(runs, tmp_path):

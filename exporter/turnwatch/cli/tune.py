@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,9 +11,11 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from turnwatch.cli.html_text import many
 from turnwatch.cli.reading_bar import ReadingBar
-from turnwatch.cli.tune_tables import show, too_few
+from turnwatch.cli.tune_tables import no_limits, show
 from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces, ending_like_a_filter
+from turnwatch.core.printable import printable
 from turnwatch.errors import TurnwatchError
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.config_text import config_text, with_suggestions
@@ -44,6 +47,7 @@ def tune_command(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Write the whole suggested settings file.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Write over a FILE that exists.")] = False,
     min_turns: Annotated[int, typer.Option(min=1, help="Healthy turns that a limit must rest on.")] = MIN_TURNS,
     file_format: Annotated[
         Format, typer.Option("--format", help="What the files hold, if not to be found out.")
@@ -53,8 +57,13 @@ def tune_command(
 
     Reads what scan reads. The suggested settings are for exporter, guards and alert rules alike.
 
-    Exit codes: 0, 2 when something could not be read or no turn was found.
+    Exit codes: 0, 2 when something could not be read or no turn was found, or when FILE exists and is not the settings
+    in force.
     """
+    present = config or _from_environment()
+    if out is not None and not force and out.exists() and not _is_same(out, present):
+        typer.echo(f"turnwatch: {printable(str(out))} exists; --force writes over it", err=True)
+        raise typer.Exit(UNREADABLE)
     settings = load_settings(path=config)
     thresholds = AlertThresholds(settings)
     said = Outcomes(outcomes)
@@ -68,7 +77,7 @@ def tune_command(
                 else:
                     runs.add(item.state, said.of(item))
             unread.name_the_rest()
-        _report(runs, said, settings, thresholds, as_json=as_json, out=out, config=config, min_turns=min_turns)
+        _report(runs, said, settings, thresholds, as_json=as_json, out=out, present=present, min_turns=min_turns)
     if unread:
         raise typer.Exit(UNREADABLE)
 
@@ -81,7 +90,7 @@ def _report(
     *,
     as_json: bool,
     out: Path | None,
-    config: Path | None,
+    present: Path | None,
     min_turns: int,
 ) -> None:
     if not runs.agents:
@@ -95,12 +104,21 @@ def _report(
         if out is None and suggested.changes:
             typer.echo(_suggested_file({}, suggested, runs))
     if out is not None:
-        _write(out, _suggested_file(_present(config), suggested, runs))
+        if not suggested.changes and out.exists():
+            typer.echo(f"turnwatch: nothing to change; {printable(str(out))} is left as it is", err=True)
+            return
+        _write(out, _suggested_file({} if present is None else read_yaml_file(present).data, suggested, runs))
+        name = printable(str(out))
+        typer.echo(f"turnwatch: {name} written; next: turnwatch pack render --config {shlex.quote(name)}", err=True)
 
 
-def _present(config: Path | None) -> dict[str, Any]:
-    path = config or os.environ.get(CONFIG_VARIABLE) or None
-    return {} if path is None else read_yaml_file(path).data
+def _from_environment() -> Path | None:
+    path = os.environ.get(CONFIG_VARIABLE)
+    return Path(path) if path else None
+
+
+def _is_same(path: Path, other: Path | None) -> bool:
+    return other is not None and other.exists() and path.samefile(other)
 
 
 def _write(path: Path, text: str) -> None:
@@ -112,7 +130,7 @@ def _write(path: Path, text: str) -> None:
 
 def _suggested_file(present: dict[str, Any], suggested: Suggested, runs: Runs) -> str:
     turns = sum(agent.count() for agent in runs.agents.values())
-    heading = [f"Suggested by `turnwatch tune` from {turns} turns.", *too_few(suggested)]
+    heading = [f"Suggested by `turnwatch tune` from {many(turns, 'turn')}.", *no_limits(suggested)]
     return config_text(with_suggestions(present, suggested.changes), suggested.changes, heading)
 
 
@@ -126,6 +144,8 @@ def _as_json(runs: Runs, said: Outcomes, thresholds: AlertThresholds, suggested:
         "suggested": with_suggestions({}, suggested.changes),
         "changes": [asdict(change) for change in suggested.changes],
         "too_few_turns": suggested.too_few,
+        "too_few_calls": [asdict(tool) for tool in suggested.too_few_calls],
+        "always_failing": [asdict(tool) for tool in suggested.always_failing],
     }
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+import json
+from collections.abc import Callable, Iterator
+from typing import Final, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -11,11 +12,11 @@ from rich.text import Text
 
 from turnwatch.cli.bars import bars
 from turnwatch.cli.html_text import many
-from turnwatch.cli.reading_bar import printable
+from turnwatch.core.printable import printable
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
 from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Group, Quantity, Runs
-from turnwatch.pack.tuning.suggestions import Suggested, shown
+from turnwatch.pack.tuning.suggestions import MIN_CALLS, Suggested, Suggestion, shown
 from turnwatch.pack.tuning.tried_rules import RULES, Flagged, TriedRule, tool_errors, tried, verdicts
 
 _AGENTS_SHOWN: Final = 8
@@ -43,17 +44,18 @@ def plain(text: str) -> Text:
 
 
 def show(console: Console, runs: Runs, outcomes: Outcomes, thresholds: AlertThresholds, suggested: Suggested) -> None:
-    """Print everything: what there is, how it is spread, what rules would have fired on, and what to change."""
+    """Print everything: what there is, what to change, how it is spread, and what rules would have fired on."""
     _show_heading(console, runs, outcomes)
+    has_outcomes = bool(outcomes.known_from)
+    _show_changes(console, suggested, has_outcomes)
     for name, agent in _largest(runs)[:_AGENTS_SHOWN]:
         _show_agent(console, name, agent)
     if len(runs.agents) > _AGENTS_SHOWN:
-        console.print(f"and {len(runs.agents) - _AGENTS_SHOWN} agents with fewer turns\n")
-    _show_verdicts(console, runs)
+        console.print(f"and {many(len(runs.agents) - _AGENTS_SHOWN, 'agent')} with fewer turns\n")
+    _show_verdicts(console, runs, has_outcomes)
     for rule in RULES:
-        _show_rule(console, rule, runs, thresholds)
+        _show_rule(console, rule, runs, thresholds, has_outcomes)
     _show_tools(console, runs, thresholds)
-    _show_changes(console, suggested)
 
 
 def _largest(runs: Runs) -> list[tuple[str, AgentRuns]]:
@@ -74,7 +76,7 @@ def _ended(outcome: Outcome) -> Callable[[Group], bool]:
 def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:
     title = plain(name)
     title.stylize("bold")
-    title.append(f": {agent.count():,} turns")
+    title.append(f": {many(agent.count(), 'turn')}")
     for outcome in (Outcome.SUCCESS, Outcome.FAILURE):
         if count := agent.count(_ended(outcome)):
             title.append(f", {count:,} {'succeeded' if outcome is Outcome.SUCCESS else 'failed'}")
@@ -95,16 +97,16 @@ def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:
     console.print()
 
 
-def _show_verdicts(console: Console, runs: Runs) -> None:
+def _show_verdicts(console: Console, runs: Runs, has_outcomes: bool) -> None:
     console.print(_TITLE.format("verdicts of the engine: AgentLoopDetected"))
-    table = _counts("verdict", "turns")
+    table = _counts("verdict", "turns", has_outcomes)
     for name, row in verdicts(runs.agents):
-        _add(table, name, row)
+        _add(table, name, row, has_outcomes)
     console.print(table)
     console.print()
 
 
-def _show_rule(console: Console, rule: TriedRule, runs: Runs, thresholds: AlertThresholds) -> None:
+def _show_rule(console: Console, rule: TriedRule, runs: Runs, thresholds: AlertThresholds, has_outcomes: bool) -> None:
     if rule.quantity in OF_CONVERSATIONS and not runs.has_conversations:
         return
     now, ladder = tried(rule, runs.agents, thresholds)
@@ -112,14 +114,16 @@ def _show_rule(console: Console, rule: TriedRule, runs: Runs, thresholds: AlertT
         return
     console.print(_TITLE.format(f"{rule.what}: {rule.alert}" if rule.alert else rule.what))
     if not ladder and not now.flagged:
-        console.print(f"never more than {shown(rule.ladder[0], rule.unit)} in {now.all:,} {rule.of}\n")
+        console.print(
+            f"never more than {shown(rule.ladder[0], rule.unit)} in {many(now.all, rule.of.removesuffix('s'))}\n"
+        )
         return
-    table = _counts("more than", rule.of)
+    table = _counts("more than", rule.of, has_outcomes)
     if rule.key:
-        _add(table, "now", now, style="bold")
+        _add(table, "now", now, has_outcomes, style="bold")
     for step in ladder:
         assert step.threshold is not None
-        _add(table, shown(step.threshold, rule.unit), step)
+        _add(table, shown(step.threshold, rule.unit), step, has_outcomes)
     console.print(table)
     console.print()
 
@@ -128,23 +132,23 @@ def _table() -> Table:
     return Table(box=None, padding=(0, 1), pad_edge=False)
 
 
-def _counts(first: str, of: str) -> Table:
+def _counts(first: str, of: str, has_outcomes: bool) -> Table:
     table = _table()
     table.add_column(first, justify="right", min_width=14)
-    for heading in (of, "of succeeded", "of failed", "precision"):
+    for heading in (of, "of succeeded", "of failed", "precision") if has_outcomes else (of,):
         table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
-def _add(table: Table, name: str, row: Flagged, style: str | None = None) -> None:
-    table.add_row(
-        name,
-        _share(row.flagged, row.all),
-        _share(row.succeeded, row.all_succeeded),
-        _share(row.failed, row.all_failed),
-        "" if row.precision is None else f"{row.precision:.2f}",
-        style=style,
-    )
+def _add(table: Table, name: str, row: Flagged, has_outcomes: bool, style: str | None = None) -> None:
+    cells = [name, _share(row.flagged, row.all)]
+    if has_outcomes:
+        cells += [
+            _share(row.succeeded, row.all_succeeded),
+            _share(row.failed, row.all_failed),
+            "" if row.precision is None else f"{row.precision:.2f}",
+        ]
+    table.add_row(*cells, style=style)
 
 
 def _share(part: int, whole: int) -> str:
@@ -172,29 +176,57 @@ def _show_tools(console: Console, runs: Runs, thresholds: AlertThresholds) -> No
     console.print()
 
 
-def _show_changes(console: Console, suggested: Suggested) -> None:
+def _show_changes(console: Console, suggested: Suggested, has_outcomes: bool) -> None:
     if suggested.changes:
-        console.print(_TITLE.format("what would change"))
+        console.print(_TITLE.format("what would change, and what it flags (of a budget: what it stops)"))
         table = _table()
         table.add_column("setting", overflow="fold")
-        table.add_column("now", justify="right")
-        table.add_column("suggested", justify="right", style="bold")
+        table.add_column("now", justify="right", no_wrap=True)
+        table.add_column("suggested", justify="right", no_wrap=True, style="bold")
+        for heading in ("flagged", "succeeded", "failed") if has_outcomes else ("flagged",):
+            table.add_column(heading, justify="right", no_wrap=True)
         for change in suggested.changes:
             present = "-" if change.present is None else _number(change.present)
-            table.add_row(plain(".".join(change.path)), present, _number(change.value))
+            flagged = [_before_after(change, "flagged")]
+            if has_outcomes:
+                flagged += [_before_after(change, "succeeded"), _before_after(change, "failed")]
+            table.add_row(plain(".".join(change.path)), present, _number(change.value), *flagged)
         console.print(table)
     else:
         console.print("Nothing to change.")
     console.print()
-    for line in too_few(suggested):
+    remarks = list(no_limits(suggested))
+    for line in remarks:
         console.print(plain(line))
+    if remarks:
+        console.print()
+
+
+def _before_after(change: Suggestion, which: Literal["flagged", "succeeded", "failed"]) -> str:
+    if change.after is None:
+        return ""
+    before = "-" if change.before is None else f"{getattr(change.before, which):,}"
+    return f"{before} → {getattr(change.after, which):,}"
 
 
 def _number(value: float) -> str:
     return f"{value:,}"
 
 
-def too_few(suggested: Suggested) -> Iterable[str]:
-    """Which agents have too few healthy turns for limits of their own."""
+def no_limits(suggested: Suggested) -> Iterator[str]:
+    """Which agents and tools get no limit of their own, and why."""
     for agent, turns in suggested.too_few.items():
-        yield f"{agent}: {turns} healthy turns are too few for limits of its own."
+        yield f"{agent}: {many(turns, 'healthy turn')} {'is' if turns == 1 else 'are'} too few for limits of its own."
+    most = sorted(suggested.too_few_calls, key=lambda tool: (-tool.errors, tool.tool))
+    for tool in most[:_TOOLS_SHOWN]:
+        yield (
+            f"{tool.tool}: {tool.errors:,} of {many(tool.calls, 'call')} failed, which is past its limit; fewer than "
+            f"{MIN_CALLS} are too few for one of its own."
+        )
+    if len(most) > _TOOLS_SHOWN:
+        yield f"So are those of {many(len(most) - _TOOLS_SHOWN, 'more tool')}."
+    for tool in suggested.always_failing:
+        yield (
+            f"{tool.tool}: always fails ({tool.errors:,} of {many(tool.calls, 'call')}): mend it, or switch the alert "
+            f"off for it: alerts: {{tools: {{{json.dumps(tool.tool)}: {{toolErrorShare: 1}}}}}}"
+        )

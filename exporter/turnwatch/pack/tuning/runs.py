@@ -92,13 +92,19 @@ class ToolRuns:
     Attributes:
         calls, errors: All calls, and those that failed.
         same, changed: Repeats whose result was known to be the same as before, or another.
-        identical_calls: Most identical calls in a turn, over the healthy turns that used the tool.
+        identical_calls: Most identical calls in a turn, over the turns of each group that used the tool.
         flagged: Of those turns the ones that the present threshold would have flagged.
     """
 
     def __init__(self) -> None:
-        self.calls = self.errors = self.same = self.changed = self.flagged = 0
-        self.identical_calls = Distribution()
+        self.calls = self.errors = self.same = self.changed = 0
+        self.identical_calls: dict[Group, Distribution] = defaultdict(Distribution)
+        self.flagged: Counter[Group] = Counter()
+
+    @property
+    def error_share(self) -> float:
+        """The share of its calls that failed."""
+        return self.errors / self.calls if self.calls else 0.0
 
 
 _T = TypeVar("_T", AgentRuns, ToolRuns)
@@ -206,11 +212,10 @@ class Runs:
             agent.values[quantity, group].add(max(by_tool.values(), default=0))
             if any(count > turn.watch.max_identical_calls(turn.agent, tool) for tool, count in by_tool.items()):
                 agent.flagged[quantity, group] += 1
-        if group.is_healthy:
-            for name, count in maxima.identical.items():
-                tool = self._tool(name)
-                tool.identical_calls.add(count)
-                tool.flagged += count > turn.watch.max_identical_calls(turn.agent, name)
+        for name, count in maxima.identical.items():
+            tool = self._tool(name)
+            tool.identical_calls[group].add(count)
+            tool.flagged[group] += count > turn.watch.max_identical_calls(turn.agent, name)
 
     def _add_totals(self, agent: AgentRuns, group: Group, turn: TurnState) -> None:
         kept = _totals_of(turn)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -127,6 +127,19 @@ class Flagged:
         known = self.succeeded + self.failed
         return self.failed / known if known else None
 
+    @classmethod
+    def of(cls, groups: Iterable[tuple[Group, int, int]], threshold: float | None = None) -> Flagged:
+        """Add up groups, each with how many of it are flagged and how many there are."""
+        counts = [0] * 6
+        for group, flagged, total in groups:
+            counts[0] += flagged
+            counts[1] += total
+            if group.outcome is not Outcome.UNKNOWN:
+                at = 2 if group.outcome is Outcome.SUCCESS else 4
+                counts[at] += flagged
+                counts[at + 1] += total
+        return cls(threshold, *counts)
+
 
 def tried(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> tuple[Flagged, list[Flagged]]:
     """What a rule would have fired on: as it is set now, and at each step of its ladder as far as anything is past it.
@@ -154,24 +167,11 @@ def _the_same(threshold: float) -> Callable[[str], float]:
 
 def _now(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> Flagged:
     if rule.quantity in (Quantity.IDENTICAL_CALLS, Quantity.STALE_CALLS):
-
-        def flagged(keep: Callable[[Group], bool]) -> int:
-            return sum(
-                count
-                for agent in agents.values()
-                for (quantity, group), count in agent.flagged.items()
-                if quantity is rule.quantity and keep(group)
-            )
-
-        everything = _counted(agents, rule.quantity, None, lambda _: float("inf"))
-        return Flagged(
-            None,
-            flagged(lambda _: True),
-            everything.all,
-            flagged(lambda group: group.outcome is Outcome.SUCCESS),
-            everything.all_succeeded,
-            flagged(lambda group: group.outcome is Outcome.FAILURE),
-            everything.all_failed,
+        return Flagged.of(
+            (group, agent.flagged[rule.quantity, group], len(values))
+            for agent in agents.values()
+            for (kind, group), values in agent.values.items()
+            if kind is rule.quantity
         )
     if not rule.key:
         return _counted(agents, rule.quantity, None, lambda _: float("inf"))
@@ -181,35 +181,29 @@ def _now(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresho
 def _counted(
     agents: dict[str, AgentRuns], quantity: Quantity, threshold: float | None, of_agent: Callable[[str], float]
 ) -> Flagged:
-    counts = [0] * 6
-    for name, agent in agents.items():
-        past = of_agent(name)
-        for (kind, group), values in agent.values.items():
-            if kind is quantity:
-                flagged, total = values.past(past), len(values)
-                counts[0] += flagged
-                counts[1] += total
-                if group.outcome is not Outcome.UNKNOWN:
-                    at = 2 if group.outcome is Outcome.SUCCESS else 4
-                    counts[at] += flagged
-                    counts[at + 1] += total
-    return Flagged(threshold, *counts)
+    groups = (
+        (group, values.past(of_agent(name)), len(values))
+        for name, agent in agents.items()
+        for (kind, group), values in agent.values.items()
+        if kind is quantity
+    )
+    return Flagged.of(groups, threshold)
+
+
+def flagged_by(agent: AgentRuns, quantity: Quantity, threshold: float) -> Flagged:
+    """What one threshold would have fired on for one agent."""
+    return _counted({"": agent}, quantity, threshold, _the_same(threshold))
 
 
 def verdicts(agents: dict[str, AgentRuns]) -> Iterator[tuple[str, Flagged]]:
     """What the engine's own verdicts would have fired on: stuck (critical), and stuck or warned."""
     for name, severities in (("stuck", {"stuck"}), ("stuck or warned", {"stuck", "warn"})):
-        counts = [0] * 6
-        for agent in agents.values():
-            for group, turns in agent.turns.items():
-                flagged = turns if group.verdict in severities else 0
-                counts[0] += flagged
-                counts[1] += turns
-                if group.outcome is not Outcome.UNKNOWN:
-                    at = 2 if group.outcome is Outcome.SUCCESS else 4
-                    counts[at] += flagged
-                    counts[at + 1] += turns
-        yield name, Flagged(None, *counts)
+        groups = (
+            (group, turns if group.verdict in severities else 0, turns)
+            for agent in agents.values()
+            for group, turns in agent.turns.items()
+        )
+        yield name, Flagged.of(groups)
 
 
 @dataclass(frozen=True, slots=True)
