@@ -12,7 +12,9 @@ local groups = {
   'turnwatch-health': import 'health.libsonnet',
 };
 
-// What looks far back, or is only looked at. The others are evaluated as often as Prometheus evaluates by itself.
+// Those where a minute costs money. What is in neither list is evaluated as often as Prometheus evaluates by itself.
+local atOnce = ['turnwatch-loops', 'turnwatch-limits', 'turnwatch-spend'];
+// What looks far back, or is only looked at.
 local onceAMinute = ['turnwatch-growth', 'turnwatch-by-tool'];
 
 {
@@ -28,7 +30,8 @@ local onceAMinute = ['turnwatch-growth', 'turnwatch-by-tool'];
   local recorded = if config.recordingRules then recording(config, promql(config)) else {},
   local group(name, rules) = {
     name: name,
-    [if std.member(onceAMinute, name) then 'interval']: '1m',
+    [if std.member(onceAMinute + atOnce, name) then 'interval']:
+      if std.member(atOnce, name) then config.evaluationInterval else '1m',
     rules: rules,
   },
 

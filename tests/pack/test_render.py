@@ -63,6 +63,7 @@ def test_an_alert_that_is_switched_off_has_no_runbook(tmp_path):
         ({"window": 5}, "alerts.window"),
         ({"window": "1h30m"}, "alerts.window"),
         ({"keepFiringFor": "long"}, "alerts.keepFiringFor"),
+        ({"evaluationInterval": "0s"}, "alerts.evaluationInterval"),
         ({"unknownResultSeverity": "page"}, "alerts.unknownResultSeverity"),
         ({"thresholds": {"turnSpendUsd": "1 dollar"}}, "alerts.thresholds.turnSpendUsd"),
         ({"enabled": {"AgentIterationsHigh": "no"}}, "alerts.enabled.AgentIterationsHigh"),

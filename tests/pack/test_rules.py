@@ -7,6 +7,7 @@ import yaml
 from promtool import run_promtool
 
 from turnwatch.pack.home import pack_home
+from turnwatch.pack.render import RULES_FILE
 
 FILES = sorted((pack_home() / "alert_rules" / "tests").glob("*.yaml"))
 KINDS = ("positive", "negative", "restart")
@@ -44,6 +45,21 @@ def tests_by_alert():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_promtool_agrees(path):
     run_promtool(path)
+
+
+def test_loops_limits_and_spend_say_themselves_how_often_they_are_evaluated(home, rules_with):
+    def intervals_in(path):
+        groups = yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        return {group["name"]: group.get("interval") for group in groups}
+
+    shipped = intervals_in(home / RULES_FILE)
+    assert {name for name, interval in shipped.items() if interval == "15s"} == {
+        "turnwatch-loops",
+        "turnwatch-limits",
+        "turnwatch-spend",
+    }
+    faster = intervals_in(rules_with({"evaluationInterval": "5s"}))
+    assert faster == {name: "5s" if interval == "15s" else interval for name, interval in shipped.items()}
 
 
 def test_every_alert_is_tested_each_way_and_misaligned(alerts, tests_by_alert):
