@@ -98,6 +98,12 @@ tests:
     assert "mine.yaml" in result.output
 
 
+def test_a_rendered_pack_has_no_tests_and_the_command_says_why(folder):
+    said = str(run("test", folder).exception)
+    assert "`pack render` writes none" in said
+    assert "default thresholds only" in said
+
+
 def test_a_folder_without_a_pack_is_an_error(tmp_path):
     for command in ("check", "test"):
         assert isinstance(run(command, tmp_path).exception, NoPackError)

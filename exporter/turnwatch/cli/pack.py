@@ -94,9 +94,17 @@ def check(
 
 @pack_app.command("test")
 def run_tests(
-    folder: Folder = None,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="A pack that you put tests into; when left out, the shipped pack with its own.", file_okay=False
+        ),
+    ] = None,
 ) -> None:
-    """Run the promtool tests in FOLDER/alert_rules/tests; exit with 1 if one fails."""
+    """Run the promtool tests in FOLDER/alert_rules/tests; exit with 1 if one fails.
+
+    `pack render` writes no tests: those of the shipped pack fit its default thresholds only.
+    """
     failing = failing_tests(folder or pack_home())
     for path, said in failing.items():
         typer.echo(f"{path}\n{said}")

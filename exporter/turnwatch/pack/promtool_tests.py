@@ -31,7 +31,10 @@ def failing_tests(folder: Path) -> dict[Path, str]:
         raise PromtoolMissingError
     files = sorted((folder / "alert_rules" / "tests").glob("*.yaml"))
     if not files:
-        raise NoPackError(f"no tests in {folder / 'alert_rules' / 'tests'}")
+        raise NoPackError(
+            f"no tests in {folder / 'alert_rules' / 'tests'}: `pack render` writes none, since those shipped fit the"
+            " default thresholds only; put your own there, or leave FOLDER out to test the shipped pack"
+        )
     failing = {}
     for path in files:
         answer = subprocess.run(
