@@ -206,10 +206,23 @@ def test_the_command_kills_and_revives(tmp_path, monkeypatch):
     monkeypatch.setenv("TURNWATCH_KILL_DIR", str(tmp_path))
     run = CliRunner().invoke
     result = run(app_for(["kill"]), ["kill", "c-9"])
-    assert (result.exit_code, result.output.strip()) == (0, "c-9 stops at its next model or tool call")
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        f"flag set for c-9 in {tmp_path}, until --undo",
+        "guarded turns of this conversation, if there are any, stop at their next model or tool call",
+    ]
     assert DirectoryKills(tmp_path).is_killed("c-9")
-    assert run(app_for(["kill"]), ["kill", "--undo", "c-9"]).exit_code == 0
+    result = run(app_for(["kill"]), ["kill", "--undo", "c-9"])
+    assert (result.exit_code, result.output.strip()) == (0, f"no flag for c-9 in {tmp_path}")
     assert not DirectoryKills(tmp_path).is_killed("c-9")
+
+
+def test_the_command_says_that_a_flag_in_redis_lasts_a_day(tmp_path, monkeypatch, redis_server):
+    monkeypatch.setenv("TURNWATCH_KILL_DIR", str(tmp_path))
+    monkeypatch.setenv("TURNWATCH_REDIS_URL", redis_server.url)
+    result = CliRunner().invoke(app_for(["kill"]), ["kill", "c-9"])
+    assert "flag set for c-9 in Redis, for 24 hours or until --undo" in result.output.splitlines()
+    assert redis_server.url not in result.output
 
 
 class BrokenKills:

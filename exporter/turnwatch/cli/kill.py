@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from turnwatch.guards.kill import kills_of
+from turnwatch.guards.kill import REDIS_TTL_SECONDS, AllKills, DirectoryKills, RedisKills, kills_of
 from turnwatch.settings_file import load_settings
 
 kill_app = typer.Typer()
@@ -21,7 +21,9 @@ def kill(
         Path | None, typer.Option(help="Settings file of the agent; names kill_dir and redis_url.", dir_okay=False)
     ] = None,
 ) -> None:
-    """Stop a conversation: its guarded turns raise ConversationKilled at their next model or tool call.
+    """Put up a flag: guarded turns of the conversation raise ConversationKilled at their next model or tool call.
+
+    Whether there is such a conversation is not known here, and the flag holds for turns that begin later, too.
 
     Reaches this user's processes on this machine, and those that share kill_dir or redis_url with this command.
 
@@ -30,7 +32,20 @@ def kill(
     kills = kills_of(load_settings(path=config))
     if undo:
         kills.revive(conversation_id)
-        typer.echo(f"{conversation_id} may go on")
+        typer.echo("\n".join(f"no flag for {conversation_id} in {place}" for place, _ in _places(kills)))
     else:
         kills.kill(conversation_id)
-        typer.echo(f"{conversation_id} stops at its next model or tool call")
+        for place, lasting in _places(kills):
+            typer.echo(f"flag set for {conversation_id} in {place}, {lasting}")
+        typer.echo("guarded turns of this conversation, if there are any, stop at their next model or tool call")
+
+
+def _places(kills: AllKills) -> list[tuple[str, str]]:
+    """Where other processes see a flag, and how long it stays. The URL of Redis may hold a password."""
+    places = []
+    for store in kills.stores:
+        if isinstance(store, DirectoryKills):
+            places.append((str(store.directory), "until --undo"))
+        elif isinstance(store, RedisKills):
+            places.append(("Redis", f"for {REDIS_TTL_SECONDS // 3_600} hours or until --undo"))
+    return places
