@@ -217,8 +217,9 @@ every number marked yes is right in every case of that row, whether the spans co
 OTLP JSON. What is marked no is not guessed: calls without arguments are counted and never judged, and model calls
 without usage cost nothing known, not 0 dollars.
 
-The table is about spans alone. Two dialects say more in log events, which are joined where they come as well:
-`claude_agent_sdk_native` its arguments, by the call's id, and `openai_v2_content` the replies, by the model's span.
+The table is about spans alone. Some dialects say more in log events, which are joined where they come as well:
+`claude_agent_sdk_native` its arguments, by the call's id, `openai_v2_content` the replies, by the model's span, and
+`openai_genai_event` all messages (they tie a raw client's calls together where the event comes before the span).
 
 An instrumentation that is not listed is read by the conventions it follows (OpenTelemetry GenAI, OpenInference,
 Traceloop, Vercel AI). A declaration in `exporter/turnwatch/sources/spans/dialects/` makes it a dialect."""

@@ -500,6 +500,62 @@ def test_model_calls_in_traces_of_their_own_are_tied_by_their_messages(story):
     assert [(turn.iterations, turn.tool_calls, turn.repeats) for turn in story.ended] == [(3, 2, 1), (1, 1, 0)]
 
 
+SDK, BESIDE = "com.anthropic.sdk.python", "opentelemetry.instrumentation.anthropic"
+
+
+def test_model_calls_in_traces_of_their_own_count_once_where_a_second_span_without_messages_comes_first(story):
+    asks = reply(("c1", "search", {"q": 1}))
+    story.feed(story.chat(trace=1, at=0, reply_id="r1", scope=SDK))
+    story.feed(story.chat(trace=2, at=0, seconds=0.6, reply_id="r1", scope=BESIDE, attributes=asks), after=5)
+    story.feed(story.chat(trace=3, at=2, reply_id="r2", scope=SDK))
+    ends = {**told("c1", "x"), **reply()}
+    story.feed(story.chat(trace=4, at=2, seconds=0.6, reply_id="r2", scope=BESIDE, attributes=ends))
+    story.assembler.flush()
+    (turn,) = story.ended
+    assert (turn.iterations, turn.tool_calls, turn.usage.input, turn.stop_reason) == (2, 1, 20, "final_answer")
+
+
+def test_a_model_call_of_which_nobody_else_tells_is_a_turn_after_a_while(story):
+    story.feed(story.chat(reply_id="r1", scope=SDK))
+    story.pass_time(31)
+    story.feed(story.chat(trace=2, at=0, seconds=0.6, reply_id="r1", scope=BESIDE, attributes=reply()))
+    story.feed(story.chat(trace=3, at=90, reply_id="r2", scope=SDK))
+    story.assembler.flush()
+    assert (story.ended[0].iterations, story.ended[0].stop_reason) == (1, "final_answer")
+    assert sum(turn.iterations for turn in story.ended) == 3
+
+
+def test_a_model_span_inside_another_of_the_same_call_leaves_no_turn_behind(story):
+    story.feed(story.chat(11, reply_id="r1", scope=SDK))
+    story.feed(story.chat(span_id=11, seconds=0.6, reply_id="r1", scope=BESIDE, attributes=reply()))
+    story.feed(story.chat(12, trace=2, at=9, reply_id="r2", scope=SDK))
+    story.feed(story.chat(span_id=12, trace=2, at=9, seconds=0.6, reply_id="r2", scope=BESIDE, attributes=reply()))
+    story.assembler.flush()
+    assert [turn.iterations for turn in story.ended] == [1, 1]
+
+
+@pytest.mark.parametrize("sdk_first", [True, False])
+def test_the_tokens_that_the_library_counted_itself_hold(story, sdk_first):
+    spans = [
+        story.chat(9, at=0, reply_id="r1", scope=SDK, tokens=10),
+        story.chat(9, at=0, seconds=0.6, reply_id="r1", scope=BESIDE, tokens=17),
+    ]
+    for span in spans if sdk_first else reversed(spans):
+        story.feed(span)
+    story.feed(story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input) == (1, 10)
+
+
+def test_a_graph_whose_nodes_are_agents_is_called_after_itself(story):
+    node, graph = "openlit.instrumentation.langgraph", {"gen_ai.operation.name": "invoke_workflow"}
+    graph |= {"gen_ai.workflow.name": "support", "gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 7}
+    story.feed(story.chat(11), story.agent(11, 9, name="model", scope=node), story.tool(9, at=1))
+    story.feed(story.span("invoke_workflow support stream", graph, span_id=9, seconds=9, scope=node))
+    turn = story.all_turns()["support"]
+    assert (turn.iterations, turn.tool_calls, turn.usage.input) == (1, 1, 10)
+
+
 def test_a_reply_that_asks_for_tools_without_saying_which_is_reported(story, caplog):
     asks = {"gen_ai.response.finish_reasons": ["tool_calls"]}
     with caplog.at_level(logging.WARNING, "turnwatch"):

@@ -14,6 +14,7 @@ CLAUDE = [case for case in cases() if case.dialect == "claude_agent_sdk_native"]
 WRAPPED = [
     case for case in cases() if case.dialect == "openai_v2_content" and case.name in ("loop_wrapped", "loop_reorder")
 ]
+DETAILS = [case for case in cases() if case.dialect == "openai_genai_event"]
 
 
 def claude_logs(case):
@@ -55,6 +56,28 @@ def test_replies_in_log_events_are_joined_by_the_models_span(case):
     assert (found.numbers.tool_calls, found.numbers.repeats) == (case.expected.tool_calls, case.expected.repeats)
     assert found.missing_arguments == 0
     assert found.turns[0].engine.mode == "full"
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in DETAILS])
+def test_messages_in_the_events_of_model_calls_are_read_as_if_their_spans_carried_them(case):
+    found = read(case, sdk_logs(case), logs_first=True)
+    assert found.numbers == case.expected
+    assert (found.missing_arguments, found.faults) == (0, 0)
+    assert found.turns[0].engine.mode == "full"
+
+
+def test_a_reply_in_a_model_calls_event_that_comes_late_gives_its_tool_calls():
+    (case,) = [case for case in DETAILS if case.name == "loop_wrapped"]
+    logs = {log.span_id: log for log in sdk_logs(case)}
+    meter, turns = CountingMeter(), []
+    assembler = Assembler(Watch(meter=meter), on_end=turns.append)
+    for number, span in enumerate(span for batch in batches(case, "sdk-json") for span in batch):
+        assembler.feed([span], number * 5.0)
+        assembler.tick(number * 5.0 + 3.0)
+        assembler.feed_logs([logs[span.span_id]] if span.span_id in logs else [], number * 5.0 + 4.0)
+    assembler.flush()
+    found = added_up(turns, meter)
+    assert (found.numbers.tool_calls, found.numbers.repeats) == (case.expected.tool_calls, case.expected.repeats)
 
 
 def test_without_the_log_events_calls_are_counted_after_a_while():

@@ -114,6 +114,9 @@ class Calls:
 
     def take_model(self, span: SpanData, fact: ModelFact, now: float) -> None:
         """Take a model call in."""
+        logged = self._turns.logs.messages.pop(span.span_id, None)
+        if logged is not None:
+            fact.attributes = {**span.attributes, **logged}
         below = self._places.take(span.span_id)
         if below is not None:
             kept: list[Fact] = []
@@ -149,7 +152,23 @@ class Calls:
         """A model call that is a trace of its own: a raw client without a span round its loop."""
         conversation = conversation_of(span)
         scope = self._loose.scope_for(fact, conversation)
-        if scope is None:
+        waiting = self._loose.told_already(fact)
+        if waiting is not None:
+            scope = self._one_call(waiting, scope, now)
+        elif scope is None and self._loose.waits_for_messages(fact, conversation):
+            scope = Scope(span.span_id, span.trace_id, now)
+            give_hints(scope, span, fact.dialect)
+            scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
+            scope.due = now  # a turn that nobody else tells of until it is opened has ended by then
+            self._turns.add(scope, fact, now)
+            self._places.came(span.span_id, scope)
+            self._loose.wait(fact, scope)
+            return
+        if waiting is not None and scope is waiting:
+            give_hints(scope, span, fact.dialect)
+            self._turns.add(scope, fact, now)
+            self._turns.open(scope)
+        elif scope is None:
             scope = Scope(span.span_id, span.trace_id, now)
             give_hints(scope, span, fact.dialect)
             self._turns.add(scope, fact, now)
@@ -158,8 +177,16 @@ class Calls:
             self._turns.add(scope, fact, now)
         self._places.came(span.span_id, scope)
         self._turns.count_now(scope)
-        if self._loose.goes_on(scope, fact, span.attributes, conversation):
+        if self._loose.goes_on(scope, fact, fact.attributes or span.attributes, conversation):
             self._turns.goes_on(scope)
         else:
             scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
             self._turns.end_soon(scope, now)
+
+    def _one_call(self, waiting: Scope, scope: Scope | None, now: float) -> Scope:
+        """The scope of a call that waited to be told of again: the turn it goes on with, or one that it begins."""
+        waiting.stop_reason = waiting.due = None
+        if scope is None:
+            return waiting
+        self._turns.join(waiting, scope, now)
+        return scope

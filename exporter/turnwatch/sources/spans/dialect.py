@@ -56,11 +56,13 @@ class Dialect:
         switch: How its users put arguments on spans, for people. Empty: nothing puts them there.
         names: Roles by span name, asked before the conventions.
         components: Roles by the value of another attribute, asked before the conventions.
+        is_first_hand: The library that makes the calls writes these spans; what others count beside it is second hand.
         tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only;
             "never" where it tells of no call at all, so that a turn without other spans cannot be judged.
         agent_per_step: Agent spans stand for steps of one turn as well, so the outermost is the turn.
         step_tools: Tools by which the framework moves or ends a turn; not calls of the agent's own tools.
         agent_in_span_name: An agent's span is called after the agent and says so in an attribute only at its end.
+        agent_name_in: The attribute that names the agent on its own span, where it names other things elsewhere.
         agent_named_by_span: Nothing but its span's name names an agent.
         agent_names: Agents by the names of their spans, where those are no names for people.
         wrong_agent_names: Agent names that the dialect puts on every span.
@@ -73,10 +75,12 @@ class Dialect:
     switch: str = ""
     names: Patterns | None = None
     components: tuple[tuple[str, Patterns], ...] = ()
+    is_first_hand: bool = False
     tool_calls: Literal["spans", "either", "never"] = "either"
     agent_per_step: bool = False
     step_tools: frozenset[str] = frozenset()
     agent_in_span_name: bool = False
+    agent_name_in: str = ""
     agent_named_by_span: bool = False
     agent_names: Mapping[str, str] = field(default_factory=dict)
     wrong_agent_names: frozenset[str] = frozenset()
@@ -139,9 +143,9 @@ def _conventions(data: dict[str, Any]) -> Conventions:
 
 def _declared(data: dict[str, Any]) -> Dialect:
     known = {
-        "name", "scopes", "switch", "names", "component", "tool_calls", "agent_per_step", "agent_in_span_name",
-        "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names", "tool_name_in_result",
-        "arguments_in_logs",
+        "name", "scopes", "switch", "names", "component", "is_first_hand", "tool_calls", "agent_per_step",
+        "agent_in_span_name", "agent_name_in", "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names",
+        "tool_name_in_result", "arguments_in_logs",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -152,9 +156,11 @@ def _declared(data: dict[str, Any]) -> Dialect:
         switch=data.get("switch", ""),
         names=Patterns(data["names"]) if data.get("names") else None,
         components=tuple((rule["attribute"], Patterns(rule["values"])) for rule in data.get("component", ())),
+        is_first_hand=data.get("is_first_hand", False),
         tool_calls=data.get("tool_calls", "either"),
         agent_per_step=data.get("agent_per_step", False),
         agent_in_span_name=data.get("agent_in_span_name", False),
+        agent_name_in=data.get("agent_name_in", ""),
         agent_named_by_span=data.get("agent_named_by_span", False),
         agent_names=dict(data.get("agent_names", {})),
         step_tools=frozenset(data.get("step_tools", ())),

@@ -203,9 +203,14 @@ def service_name(span: SpanData) -> str:
     return "" if name.startswith("unknown_service") else name
 
 
-def merge_usage(into: ModelCall, other: ModelCall) -> None:
-    """Fill what one span of a model call lacks from another span of the same call."""
+def merge_usage(into: ModelCall, other: ModelCall, *, prefers_other: bool = False) -> None:
+    """Fill what one span of a model call lacks from another span of the same call.
+
+    Where both count tokens and differ, those of the span merged into hold, unless the other's are preferred.
+    """
     usage: Usage | None = other.usage
+    if into.usage is not None and usage is not None and prefers_other:
+        into.usage, usage = usage, into.usage
     if into.usage is None:
         into.usage = usage
     elif usage is not None:

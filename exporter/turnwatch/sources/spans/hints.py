@@ -29,7 +29,7 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
     scope.agent_dialect = scope.agent_dialect or dialect
     scope.conversation = scope.conversation or conversation_of(span)
     scope.service = scope.service or service_name(span)
-    if scope.agent_usage is None:
+    if scope.agent_usage is None and not dialect.agent_per_step:  # a step's sum is not the turn's
         scope.agent_usage = usage_of_agent(span)
         scope.model_name = scope.model_name or shortened(str(span.attributes.get("gen_ai.request.model") or ""))
     scope.stop_reason = stop_reason_of(span)
@@ -37,7 +37,7 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
 
 def own_name(span: SpanData, dialect: Dialect) -> str:
     """The name that an agent's own span gives it, or an empty text."""
-    name = agent_name(span, dialect)
+    name = agent_name(span, dialect) or shortened(str(span.attributes.get(dialect.agent_name_in) or ""))
     return spoken_name(span.name, dialect) if not name and dialect.agent_named_by_span else name
 
 

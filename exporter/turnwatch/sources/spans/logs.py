@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar, final
 
 from turnwatch.sources.spans.arguments import unwrapped
-from turnwatch.sources.spans.messages import Asked, asked_in
+from turnwatch.sources.spans.messages import MESSAGES, Asked, answered_to, asked_in, asked_of
 from turnwatch.sources.spans.otlp import attributes_of_message, message_value
 from turnwatch.sources.spans.otlp_json import attributes_of_json, json_id, json_value
 from turnwatch.sources.spans.values import MISSING, is_redacted, shortened
@@ -23,7 +23,9 @@ _SPAN_ID_BYTES: Final = 8
 _TRACE_ID_BYTES: Final = 16
 _CALL_ID: Final = ("tool_use_id", "gen_ai.tool.call.id")
 _ARGUMENTS: Final = ("tool_input", "gen_ai.tool.call.arguments")
-_EVENTS: Final = frozenset({"gen_ai.choice", "gen_ai.tool.message"})
+# All messages of a model call, under the names that they have on spans.
+_DETAILS: Final = "gen_ai.client.inference.operation.details"
+_EVENTS: Final = frozenset({"gen_ai.choice", "gen_ai.tool.message", _DETAILS})
 
 
 @final
@@ -99,6 +101,7 @@ class LogFacts:
         self.arguments: Kept[str, Any] = Kept()
         self.results: Kept[str, Any] = Kept()
         self.asked: Kept[int, list[Asked]] = Kept()
+        self.messages: Kept[int, dict[str, Any]] = Kept()
 
     def take(self, logs: Iterable[LogData]) -> tuple[list[str], list[int]]:
         """Note log records.
@@ -113,6 +116,9 @@ class LogFacts:
                 asked = list(asked_in([log.body.get("message")]))
                 if asked:
                     self.asked.put(log.span_id, asked, len(str(log.body)))
+                    spans.append(log.span_id)
+            elif log.event == _DETAILS:
+                if log.span_id and self._take_details(log):
                     spans.append(log.span_id)
             elif log.event == "gen_ai.tool.message" and isinstance(log.body, dict):
                 if log.body.get("id") and log.body.get("content") is not None:
@@ -129,6 +135,23 @@ class LogFacts:
                     self.arguments.put(key, arguments, len(str(given)))
                     calls.append(key)
         return calls, spans
+
+    def _take_details(self, log: LogData) -> bool:
+        """Note the messages of a model call; whether its reply asks for tools."""
+        told = log.attributes if any(name in log.attributes for name in MESSAGES) else log.body
+        if not isinstance(told, Mapping):
+            return False
+        messages = {name: told[name] for name in MESSAGES if told.get(name)}
+        if not messages:
+            return False
+        self.messages.put(log.span_id, messages, len(str(messages)))
+        for answer in answered_to(messages):
+            if answer.call_id and answer.value is not MISSING:
+                self.results.put(shortened(answer.call_id), answer.value, len(str(answer.value)))
+        asked = asked_of(messages)
+        if asked:
+            self.asked.put(log.span_id, asked, sum(len(str(request)) for request in asked))
+        return bool(asked)
 
 
 def call_key(trace_id: int, call_id: str) -> str:

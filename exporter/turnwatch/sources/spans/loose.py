@@ -25,12 +25,14 @@ class LooseCalls:
         self._by_call_id: OrderedDict[str, Scope] = OrderedDict()
         self._by_conversation: OrderedDict[str, Scope] = OrderedDict()
         self._by_reply: OrderedDict[str, Scope] = OrderedDict()
+        self._waiting: OrderedDict[str, Scope] = OrderedDict()
 
     def clear(self) -> None:
         """Forget everything."""
         self._by_call_id.clear()
         self._by_conversation.clear()
         self._by_reply.clear()
+        self._waiting.clear()
 
     def scope_for(self, fact: ModelFact, conversation: str | None) -> Scope | None:
         """The open turn that this model call goes on with, or None when it begins one."""
@@ -49,6 +51,22 @@ class LooseCalls:
             if scope is not None:
                 return None if scope.closed else scope
         return None
+
+    @staticmethod
+    def waits_for_messages(fact: ModelFact, conversation: str | None) -> bool:
+        """Whether a call says nothing of its turn, and another instrumentation's span of it may."""
+        if not fact.dialect.is_first_hand or not fact.response_id or conversation is not None:
+            return False
+        return not carries_reply(fact.attributes)
+
+    def wait(self, fact: ModelFact, scope: Scope) -> None:
+        """Remember a call that waits for another instrumentation to tell of it."""
+        _put(self._waiting, fact.response_id, scope)
+
+    def told_already(self, fact: ModelFact) -> Scope | None:
+        """The scope in which this call waits to be told of again, which it does no longer."""
+        waiting = self._waiting.pop(fact.response_id, None) if fact.response_id else None
+        return None if waiting is None or waiting.is_turn or waiting.into is not None else waiting
 
     def goes_on(self, scope: Scope, fact: ModelFact, attributes: Mapping[str, Any], conversation: str | None) -> bool:
         """Note what the reply asked for; False when it asked for nothing, which ends the turn."""

@@ -16,6 +16,8 @@ _TRACELOOP_OUT: Final = "gen_ai.completion."
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
 _INPUTS: Final = CONVENTIONS.messages["inputs"]
 _FINISH: Final = CONVENTIONS.messages["finish"]
+# Attributes that hold whole messages.
+MESSAGES: Final = (*_OUTPUTS, *_INPUTS)
 # Replies with more tool calls than this are cut: the rest could not be told apart from an attack.
 _MAX_CALLS: Final = 256
 

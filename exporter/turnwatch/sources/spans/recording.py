@@ -296,10 +296,15 @@ class Recorder:
             turn.end_call(fact.call)
 
 
+def knows_better(one: ModelFact, other: ModelFact) -> bool:
+    """Whether the first counted the tokens of a call that the second was told about: the library did that made it."""
+    return one.dialect.is_first_hand and not other.dialect.is_first_hand
+
+
 def merged(one: ModelFact, other: ModelFact) -> ModelFact:
     """One fact out of two spans of one model call: the outer one, with what the other carries beside."""
     outer, inner = (one, other) if one.start_ns <= other.start_ns and one.end_ns >= other.end_ns else (other, one)
-    merge_usage(outer.call, inner.call)
+    merge_usage(outer.call, inner.call, prefers_other=knows_better(inner, outer))
     outer.counted = outer.counted or inner.counted
     outer.response_id = outer.response_id or inner.response_id
     outer.attributes = {**inner.attributes, **outer.attributes}

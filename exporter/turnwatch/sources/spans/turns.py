@@ -10,7 +10,7 @@ from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.placing import Places
-from turnwatch.sources.spans.recording import Recorder, merged
+from turnwatch.sources.spans.recording import Recorder, knows_better, merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
@@ -246,7 +246,7 @@ class Turns:
         """Fill in what a span lacks, if its model call has not been counted, from another span inside it."""
         for waiting in (*(scope.held or ()), *(scope.pending or ())):
             if isinstance(waiting, ModelFact) and waiting.span_id == span_id:
-                merge_usage(waiting.call, fact.call)
+                merge_usage(waiting.call, fact.call, prefers_other=knows_better(fact, waiting))
 
     def count_now(self, scope: Scope) -> None:
         """Count the model calls held back in a turn: no second span of them will come."""
@@ -324,6 +324,8 @@ class Turns:
         if scope.turn is not None:
             self._recorder.count_seen_by_mcp(scope)
             return
+        if scope.is_empty and not scope.orphans:
+            return  # what waited here was told of by another span as well
         of_trace = None if scope.is_agent else self._of_trace.get(scope.trace_id)
         if of_trace is not None and of_trace is not scope:
             scope.take_hints(of_trace)
