@@ -94,10 +94,31 @@ def test_scrapes_are_as_far_apart_as_is_asked_and_farther_when_nothing_happens(t
     apart = [(after - before, before - START) for before, after in pairwise(times)]
     assert all(gap == 60 for gap, since in apart if since < 3_600)
     assert {gap for gap, since in apart if 3_600 + 60 < since < day} == {120}
-    assert {gap for gap, since in apart if day + 120 < since < 3 * day - 3_600} == {1_800}
+    assert {gap for gap, since in apart if day + 120 < since < 3 * day - 8 * 3_600} == {21_600}
+    # The rules take a counter for new that was not there an hour ago.
+    assert {gap for gap, since in apart if 3 * day - 7_200 <= since < 3 * day - 1_860} == {1_800}
     # A rise can be seen only from one sample to the next.
     (before,) = [at for at in times if START + 3 * day - 60 <= at < START + 3 * day]
     assert before + 60 in times
+
+
+def test_a_gap_of_months_is_some_samples_a_day_and_loses_no_rise(tmp_path):
+    day = 86_400
+    runs = write(
+        tmp_path / "runs.jsonl",
+        trajectory("a", [call(START, cost_usd=2)]),
+        trajectory("b", [call(START + 200 * day, cost_usd=3)]),
+    )
+    lines = lines_of(runs, "--step", "1m")
+    spend = samples(lines, "agent_spend_usd_total", agent="bot")
+    gap = [at for at in spend if START + 2 * day < at < START + 199 * day]
+    assert len(gap) == pytest.approx(197 * 4, abs=2)
+    assert {spend[at] for at in gap} == {2}
+    assert all(sum(at < other <= at + day for other in gap) >= 2 for at in gap if at < START + 198 * day), "a rate"
+    open_turns = samples(lines, "agent_open_turns", agent="bot")
+    assert {open_turns[at] for at in gap} == {0}
+    before, after = max(at for at in spend if at < START + 200 * day), min(at for at in spend if spend[at] == 5)
+    assert after - before == 60
 
 
 def test_turns_without_times_are_left_out_and_said_so(tmp_path, loop):

@@ -19,9 +19,14 @@ from turnwatch.settings import Settings
 from turnwatch.sources.event_log import Beginning, Event, Kind
 
 # How long nothing has happened, and how far apart scrapes are from then on. After an hour there are still two in every
-# five minutes, which is how far Prometheus and the rates of the dashboards look back; after a day two in every hour,
-# for what looks further back. A year of silence would otherwise be millions of equal samples for every series.
-_QUIET: Final = ((86_400.0, 1_800.0), (3_600.0, 120.0))
+# five minutes, which is how far Prometheus and the rates of the dashboards look back; after a day four a day, so that
+# increases over a day or a week are 0 there and not missing, which is what growth is compared with. A year of silence
+# would otherwise be millions of equal samples for every series.
+_QUIET: Final = ((86_400.0, 21_600.0), (3_600.0, 120.0))
+# How long before something happens again the scrapes are at most how far apart. The rules take a counter for new that
+# was not there within the hour before their window.
+_AWAKE_BEFORE: Final = 7_200.0
+_AWAKE: Final = 1_800.0
 _ENDED_TURNS: Final = 1_000
 
 
@@ -39,7 +44,8 @@ def backfill(events: Iterable[Event], settings: Settings, readings: Readings, st
     """Let recorded turns run again, and read the metrics as a Prometheus would have.
 
     The first scrape is one step before the first event, the last when everything has left the trailing windows. After
-    a quiet hour the scrapes are two minutes apart, after a quiet day half an hour, until something happens again.
+    a quiet hour the scrapes are two minutes apart, after a quiet day six hours, and half an hour in the last two hours
+    before something happens again.
 
     Args:
         events: In the order of their times.
@@ -87,6 +93,8 @@ class _Scrapes:
     def _stride(self, at: float) -> float:
         quiet_for = self._next - self._latest_event
         apart = next((apart for after, apart in _QUIET if quiet_for > after), self._step)
+        if apart > _AWAKE:
+            apart = max(_AWAKE, min(apart, at - self._next - _AWAKE_BEFORE))
         # The last scrape before the next event is one step before it at most, so that its counters can be seen to rise.
         return max(1, min(math.floor(apart / self._step), math.ceil((at - self._next) / self._step) - 1)) * self._step
 
