@@ -61,6 +61,8 @@ def test_json_has_rates_over_two_looks(agents):
         "search_orders",
     )
     assert stuck["calls_per_minute"] == 0
+    # All before the first look.
+    assert (stuck["stuck_verdicts"], stuck["stuck_verdicts_total"], stuck["is_stale"]) == (0, 1, True)
     assert (healthy["agent"], healthy["state"], healthy["open_turns"]) == ("billing-bot", "idle", 0)
     assert {(event["agent"], event["sort"]) for event in board["events"]} == {
         ("support-bot", "warn"),

@@ -4,6 +4,7 @@ import pytest
 
 from turnwatch.settings import Settings
 from turnwatch.top.board import board_of
+from turnwatch.top.columns import COLUMNS
 from turnwatch.top.journal import Journal
 from turnwatch.top.marks import Marks
 from turnwatch.top.polling import SourceState
@@ -128,6 +129,21 @@ def test_before_the_second_look_rates_are_not_known():
     assert board.usd_per_hour is None
     assert agent(board).usd_per_hour is None
     assert agent(board).calls_per_minute is None
+
+
+def test_what_counters_stand_at_adds_up_over_sources_that_are_up_or_down():
+    verdicts = {("a", "t", "stale_repeat", "stuck"): 3.0, ("a", "u", "cycle", "warn"): 1.0}
+    reading = Reading(levels=QUIET.levels, totals={"agent_loops_detected_total": verdicts})
+    row = agent(shown(up(reading), down(reading)))
+    assert (row.stuck_verdicts, row.stuck_verdicts_total, row.warn_verdicts_total) == (0, 6, 2)
+
+
+def test_numbers_past_their_threshold_are_marked_in_the_row_of_the_agent_too():
+    cells = {column.key: column.text for column in COLUMNS}
+    past = agent(shown(up(levels(open_turns=1, identical_calls_max=5, stale_calls_max=5))))
+    assert (cells["same"](past), cells["stale"](past)) == ("5!", "5!")
+    fine = agent(shown(up(levels(open_turns=1, identical_calls_max=2, stale_calls_max=1))))
+    assert (cells["same"](fine), cells["stale"](fine)) == ("2", "1")
 
 
 def test_totals_of_verdicts_stops_and_spend_are_since_the_start():

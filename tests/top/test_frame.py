@@ -31,7 +31,7 @@ def board(names=("support-bot", "billing-bot"), error=None):
             AgentRow(name, "STUCK", 1, 754, 34, 34, 34, name, 62, 62, 0, 9e5, 130, 0.4, 0.17) for name in names
         ),
         tools=tuple(ToolRow(name, name, True, True, 34, 34, 62, 62, 31) for name in names),
-        events=tuple(Event(1_796_000_000.0, "stuck", name, name, "stale_repeat", 2) for name in names),
+        events=tuple(Event(1_796_000_000.0, "stuck", name, name, "stale_repeat", 2, is_since=True) for name in names),
     )
 
 

@@ -2,9 +2,12 @@
 
 import pytest
 
-from turnwatch.top.journal import KEPT, Journal
+from turnwatch.top.board import Board
+from turnwatch.top.journal import KEPT, Event, Journal
+from turnwatch.top.panes import panes_of
 from turnwatch.top.polling import SourceState
 from turnwatch.top.reading import Reading
+from turnwatch.top.view import View
 
 NOW = 1_796_000_000.0
 LOOP = ("a", "t", "stale_repeat", "stuck")
@@ -52,7 +55,7 @@ def test_the_same_look_is_told_once():
 def test_a_verdict_of_before_is_told_with_its_own_time_if_it_is_not_old(age_seconds, expected):
     told = Told()
     assert told.look(Reading(begun={LOOP: (NOW - age_seconds, 4.0)})) == expected
-    assert [event.at for event in told.journal.events] == [NOW - age_seconds] * len(expected)
+    assert [(event.at, event.is_since) for event in told.journal.events] == [(NOW - age_seconds, True)] * len(expected)
 
 
 def test_stops_and_passed_thresholds_are_told():
@@ -97,3 +100,9 @@ def test_the_latest_events_are_kept_and_no_more():
         told.look(verdicts(count))
     assert len(told.journal.events) == KEPT
     assert told.journal.last("stuck") == {"a": NOW + told.looks}
+
+
+def test_more_than_one_verdict_of_before_is_shown_as_since_the_first():
+    event = Event(NOW, "stuck", "a", "t", "stale_repeat", 11, is_since=True)
+    (line,) = panes_of(Board(NOW, events=(event,)), View(), 80)["events"].rows(0, 1)
+    assert line.plain.rstrip().endswith("stale_repeat x11 since then")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from turnwatch.top.journal import Journal, Sort
 from turnwatch.top.marks import RECENT_SECONDS, Marks, State
 from turnwatch.top.quantities import COUNTERS, VERDICTS
-from turnwatch.top.reading import Table
+from turnwatch.top.reading import Group, Table
 from turnwatch.top.rows import AgentRow, ToolRow
 
 _PER_MINUTE: Final = 60.0
@@ -24,6 +24,7 @@ class AgentRows:
         levels: Gauges of the sources that are up.
         rates: Their counters per second.
         tallies: Rises of counters since the start, of all sources.
+        totals: What counters of verdicts stand at, of all sources.
         tools: The rows of the tools.
         journal: What happened so far.
         marks: From which numbers on an agent is worth a look.
@@ -35,6 +36,7 @@ class AgentRows:
         levels: Table,
         rates: Table,
         tallies: Table,
+        totals: Table,
         tools: Sequence[ToolRow],
         journal: Journal,
         marks: Marks,
@@ -52,9 +54,11 @@ class AgentRows:
             for sort in ("stuck", "warn")
         }
         self._there = {group[0] for column in levels.values() for group in column} | set(self._tools)
-        self._stuck = self._tally(VERDICTS, severity="stuck")
-        self._warned = self._tally(VERDICTS, severity="warn")
-        self._stops = self._tally("agent_guard_stops_total")
+        self._stuck = _by_agent(tallies.get(VERDICTS, {}), severity="stuck")
+        self._warned = _by_agent(tallies.get(VERDICTS, {}), severity="warn")
+        self._stops = _by_agent(tallies.get("agent_guard_stops_total", {}))
+        self._stuck_in_all = _by_agent(totals.get(VERDICTS, {}), severity="stuck")
+        self._warned_in_all = _by_agent(totals.get(VERDICTS, {}), severity="warn")
 
     def all(self) -> list[AgentRow]:
         """One row for each agent that there is or was, in no order."""
@@ -83,6 +87,10 @@ class AgentRows:
             stuck_verdicts=self._stuck[agent],
             warn_verdicts=self._warned[agent],
             guard_stops=self._stops[agent],
+            stuck_verdicts_total=self._stuck_in_all[agent],
+            warn_verdicts_total=self._warned_in_all[agent],
+            is_repeating=any(tool.is_repeating for tool in tools),
+            is_stale=any(tool.is_stale for tool in tools),
         )
 
     def _state(self, agent: str, tools: Sequence[ToolRow]) -> State:
@@ -106,12 +114,13 @@ class AgentRows:
         rate = self._rates.get(metric, {}).get((agent,))
         return None if rate is None or agent not in self._there else rate * scale
 
-    def _tally(self, metric: str, severity: str | None = None) -> dict[str, int]:
-        counts: dict[str, int] = defaultdict(int)
-        for group, count in self._tallies.get(metric, {}).items():
-            if severity is None or group[-1] == severity:
-                counts[group[0]] += round(count)
-        return counts
+
+def _by_agent(column: Mapping[Group, float], severity: str | None = None) -> dict[str, int]:
+    counts: dict[str, int] = defaultdict(int)
+    for group, count in column.items():
+        if severity is None or group[-1] == severity:
+            counts[group[0]] += round(count)
+    return counts
 
 
 def repeats_itself(tool: ToolRow) -> bool:

@@ -82,8 +82,9 @@ def board_of(states: Sequence[SourceState], journal: Journal, marks: Marks, at: 
     rates = merged(reading.rates for reading in up)
     # What was spent stays spent when its source goes down.
     tallies = merged(state.reading.tallies for state in states if state.reading is not None)
+    totals = merged(state.reading.totals for state in states if state.reading is not None)
     tools = tool_rows(levels, rates, marks)
-    agents = AgentRows(levels, rates, tallies, tools, journal, marks, at).all()
+    agents = AgentRows(levels, rates, tallies, totals, tools, journal, marks, at).all()
     return Board(
         at=at,
         sources=tuple(states),

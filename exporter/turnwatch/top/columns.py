@@ -66,7 +66,7 @@ COLUMNS: Final = (
         "SAME",
         4,
         "most identical calls of a turn",
-        lambda row: count(row.identical_calls),
+        lambda row: count(row.identical_calls) + ("!" if row.is_repeating else ""),
         lambda row: row.identical_calls,
     ),
     Column(
@@ -74,7 +74,7 @@ COLUMNS: Final = (
         "STALE",
         5,
         "the same, the result too",
-        lambda row: count(row.stale_calls),
+        lambda row: count(row.stale_calls) + ("!" if row.is_stale else ""),
         lambda row: row.stale_calls,
     ),
     Column("tool", "TOOL", 12, "the tool of these calls", lambda row: row.worst_tool, lambda row: row.worst_tool, True),

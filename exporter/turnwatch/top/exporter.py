@@ -8,7 +8,7 @@ from typing import Final
 
 from turnwatch.top.address import Address
 from turnwatch.top.counters import Counters
-from turnwatch.top.folding import begun_of, levels_of
+from turnwatch.top.folding import begun_of, levels_of, totals_of
 from turnwatch.top.http import ask, refusal
 from turnwatch.top.page import PageError, PageReader
 from turnwatch.top.reading import Kind, Reading, SourceError
@@ -60,5 +60,6 @@ class Exporter:
             tallies=counters.tallies(),
             window_seconds=counters.span_seconds,
             begun=begun_of(samples),
+            totals=totals_of(samples),
             restarts=counters.restarts,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from turnwatch.top.quantities import BY_METRIC, LEVELS, VERDICTS, VERDICTS_CREATED
 from turnwatch.top.reading import Group, Sample, Table
@@ -41,19 +41,21 @@ def merged(tables: Iterable[Table]) -> Table:
     return whole
 
 
-def begun_of(samples: Iterable[Sample]) -> dict[Group, tuple[float, float]]:
-    """For each group of verdicts when its youngest series began, and how many verdicts there are."""
-    quantity = BY_METRIC[VERDICTS]
-    began: dict[Group, float] = {}
-    counts: dict[Group, float] = {}
+def totals_of(samples: Iterable[Sample]) -> Table:
+    """What the counters of verdicts stand at."""
+    totals: Table = {}
     for sample in samples:
-        if sample.name not in (VERDICTS, VERDICTS_CREATED):
-            continue
-        group = quantity.group_of(sample.labels)
-        if group is None:
-            continue
-        if sample.name == VERDICTS_CREATED:
+        if sample.name == VERDICTS:
+            put(totals, VERDICTS, BY_METRIC[VERDICTS].group_of(sample.labels), sample.value)
+    return totals
+
+
+def begun_of(samples: Sequence[Sample]) -> dict[Group, tuple[float, float]]:
+    """For each group of verdicts when its youngest series began, and how many verdicts there are."""
+    began: dict[Group, float] = {}
+    for sample in samples:
+        group = BY_METRIC[VERDICTS].group_of(sample.labels) if sample.name == VERDICTS_CREATED else None
+        if group is not None:
             began[group] = max(began.get(group, 0.0), sample.value)
-        else:
-            counts[group] = counts.get(group, 0.0) + sample.value
+    counts = totals_of(samples).get(VERDICTS, {})
     return {group: (began[group], count) for group, count in counts.items() if count and group in began}

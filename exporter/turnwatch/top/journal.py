@@ -23,12 +23,13 @@ class Event:
     """One thing that happened.
 
     Attributes:
-        at: Unix time at which it was seen, or for what had been before, at which it was.
+        at: Unix time at which it was seen, or for what had been before, at which the first was.
         sort: A verdict's severity, or what else it is.
         agent: "" where it is no agent's.
         tool: "" where it is no tool's.
         text: What it is, in a few words.
         count: How often.
+        is_since: Whether the others were at unknown times since ``at``.
     """
 
     at: float
@@ -37,6 +38,7 @@ class Event:
     tool: str
     text: str
     count: int = 1
+    is_since: bool = False
 
 
 class Journal:
@@ -83,7 +85,7 @@ def _changes(before: SourceState | None, now: SourceState) -> list[Event]:
 
 def _earlier(reading: Reading, at: float) -> list[Event]:
     return [
-        Event(began, _severity(severity), agent, tool, kind, round(count))
+        Event(began, _severity(severity), agent, tool, kind, round(count), is_since=count > 1)
         for (agent, tool, kind, severity), (began, count) in reading.begun.items()
         if at - EARLIER_SECONDS < began
     ]

@@ -169,7 +169,7 @@ def _event_line(event: Event, width: int) -> Text:
     line = Text(no_wrap=True)
     line.append(time.strftime("%H:%M:%S ", time.localtime(event.at)))
     line.append(fitted(_EVENT_WORDS[event.sort], 7), style=_EVENT_STYLES[event.sort])
-    times = f" x{event.count}" if event.count > 1 else ""
+    times = f" x{event.count}{' since then' if event.is_since else ''}" if event.count > 1 else ""
     names = [name for name in (event.agent, event.tool) if name]
     each = max(8, min(24, (width - 16 - len(event.text) - len(times)) // 2 - 2))
     for name in names:

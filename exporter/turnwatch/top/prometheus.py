@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from turnwatch.top.address import Address
 from turnwatch.top.counters import Counters
-from turnwatch.top.folding import begun_of, put
+from turnwatch.top.folding import begun_of, put, totals_of
 from turnwatch.top.http import ask, refusal
 from turnwatch.top.quantities import COUNTERS, LEVELS, VERDICTS_CREATED, Quantity
 from turnwatch.top.reading import Group, Kind, Reading, Sample, SourceError, Table
@@ -86,6 +86,7 @@ class Prometheus:
             tallies=self._counters.tallies(),
             window_seconds=float(window),
             begun=begun_of(kept),
+            totals=totals_of(kept),
             restarts=0,  # a Prometheus sees pods come and go all the time
             # Series that were pushed have no target: then it is the Prometheus itself that is up.
             targets_up=int(up) if up or down else 1,

@@ -30,6 +30,7 @@ class Reading:
         levels: Gauges.
         rates: Counters per second, over ``window_seconds``; empty while there is nothing to compare with.
         tallies: By how much counters have risen since the source was first read.
+        totals: What the counters of verdicts stand at, since their exporters began.
         window_seconds: What the rates look back over.
         begun: For each group of verdicts the Unix time of its first and how many there are by now, where it is known.
         restarts: How often a counter began again since the source was first read.
@@ -39,6 +40,7 @@ class Reading:
     levels: Table = field(default_factory=dict)
     rates: Table = field(default_factory=dict)
     tallies: Table = field(default_factory=dict)
+    totals: Table = field(default_factory=dict)
     window_seconds: float = 0.0
     begun: dict[Group, tuple[float, float]] = field(default_factory=dict)
     restarts: int = 0

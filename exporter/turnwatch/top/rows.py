@@ -42,10 +42,12 @@ class AgentRow:
         oldest_seconds: Age of the oldest.
         iterations: Most model calls of a turn in the trailing window.
         identical_calls, stale_calls: As of its worst tool.
+        is_repeating, is_stale: Whether those of a tool are past their threshold.
         worst_tool: The tool that repeats itself most; "" where none does.
         repeats_per_minute, calls_per_minute, errors_per_minute, tokens_per_minute, usd_per_hour: Rates.
         turn_usd: Dollars of the dearest turn in the trailing window.
         spent_usd, stuck_verdicts, warn_verdicts, guard_stops: Since the start.
+        stuck_verdicts_total, warn_verdicts_total: What the counters stand at, since their exporters began.
     """
 
     agent: str
@@ -66,3 +68,7 @@ class AgentRow:
     stuck_verdicts: int = 0
     warn_verdicts: int = 0
     guard_stops: int = 0
+    stuck_verdicts_total: int = 0
+    warn_verdicts_total: int = 0
+    is_repeating: bool = False
+    is_stale: bool = False
