@@ -158,6 +158,13 @@ def test_turns_without_times_get_some_one_after_the_other(tmp_path):
         (["--from", "yesterday"], "wants a time such as"),
         (["--label", "no-label"], "wants name=value"),
         (["--label", "1x=y"], "wants name=value"),
+        (["--label", "__name__=y"], "a name of Prometheus's own"),
+        (["--step", "0.001ms"], "100ms at least"),
+        (["--step", "2d"], "1d at most"),
+        (["--step", "9" * 400 + "d"], "1d at most"),
+        (["--spacing", "99999999d"], "1d at most"),
+        (["--from", "0001-01-01"], "between the years 2000 and 2099"),
+        (["--from", "9999-12-31"], "between the years 2000 and 2099"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(loop, options, fault):

@@ -4,28 +4,34 @@ from __future__ import annotations
 
 import re
 import sys
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
+from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.html_text import many
+from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
-from turnwatch.cli.unread import UNREADABLE, UnreadPlaces, ending_like_a_filter
+from turnwatch.cli.unread import UNREADABLE, UnreadPlaces
 from turnwatch.errors import TurnwatchError
 from turnwatch.metrics.history import History
 from turnwatch.settings_file import load_settings
 from turnwatch.sources.backfill import backfill
 from turnwatch.sources.event_log import EventLog
 from turnwatch.sources.scan import Format, Unread, scan
+from turnwatch.sources.times_of_day import EARLIEST, LATEST
 
 backfill_app = typer.Typer()
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
+# Less is no scrape interval; more would overflow.
+_SHORTEST: Final = 0.1
+_LONGEST: Final = 86_400.0
 _LABEL: Final = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)
 _TARGET: Final = {"job": "turnwatch-backfill", "instance": "history"}
 
@@ -35,6 +41,8 @@ def _seconds(text: str) -> float:
     seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
     if seconds <= 0:
         raise typer.BadParameter("wants a number and a unit, such as 15s or 1m")
+    if not _SHORTEST <= seconds <= _LONGEST:
+        raise typer.BadParameter("wants 100ms at least and 1d at most")
     return seconds
 
 
@@ -43,7 +51,10 @@ def _moment(text: str) -> float:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter("wants a time such as 2026-11-01T08:00:00Z") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    if not EARLIEST <= seconds < LATEST:
+        raise typer.BadParameter("wants a time between the years 2000 and 2099")
+    return seconds
 
 
 def _labels(pairs: list[str]) -> dict[str, str]:
@@ -52,6 +63,8 @@ def _labels(pairs: list[str]) -> dict[str, str]:
         found = _LABEL.fullmatch(pair)
         if found is None:
             raise typer.BadParameter("wants name=value", param_hint="--label")
+        if found[1].startswith("__"):
+            raise typer.BadParameter(f"{found[1]} is a name of Prometheus's own", param_hint="--label")
         labels[found[1]] = found[2]
     return labels
 
@@ -89,6 +102,7 @@ def backfill_command(
     """
     settings = load_settings(path=config)
     labels = _labels(label or [])
+    refuse_unfit((out,), paths)
     with (
         ending_like_a_filter(),
         closing(EventLog(settings, starting, spacing)) as log,
@@ -107,8 +121,7 @@ def backfill_command(
         if log.turns:
             with Console(stderr=True).status("running the turns again"):
                 backfill(log.events(), settings, history, step)
-            with _opened(out) as file:
-                history.write(file)
+            _write(out, history)
             _say(f"{many(log.turns, 'turn')}, {history.series:,} series, {history.samples:,} samples")
     if unread or not log.turns:
         raise typer.Exit(UNREADABLE)
@@ -118,10 +131,13 @@ def _say(line: str) -> None:
     typer.echo(f"turnwatch: {line}", err=True)
 
 
-def _opened(path: Path | None) -> AbstractContextManager[IO[bytes]]:
+def _write(path: Path | None, history: History) -> None:
     if path is None:
-        return nullcontext(sys.stdout.buffer)
+        history.write(sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return
     try:
-        return path.open("wb")
+        with path.open("wb") as file:
+            history.write(file)
     except OSError as error:
         raise TurnwatchError(f"{path}: cannot be written: {error.strerror or type(error).__name__}") from None

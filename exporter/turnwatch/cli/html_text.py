@@ -6,6 +6,8 @@ import html
 from datetime import UTC, datetime
 from typing import Final
 
+from turnwatch.core.printable import printable
+
 _LONGEST: Final = 120
 
 
@@ -14,7 +16,7 @@ def shown(text: str, longest: int = _LONGEST) -> str:
     if len(text) > longest:
         half = (longest - 1) // 2
         text = f"{text[:half]}…{text[-half:]}"
-    return html.escape("".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text))
+    return html.escape(printable(text))
 
 
 def many(number: int, thing: str) -> str:

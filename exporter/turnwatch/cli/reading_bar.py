@@ -12,10 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 from rich.text import Text
 
-
-def printable(text: str) -> str:
-    """A text from outside, in which no control character of a terminal does anything."""
-    return "".join(char if char.isprintable() else "�" for char in text)
+from turnwatch.core.printable import printable
 
 
 @final
@@ -47,7 +44,11 @@ class ReadingBar:
         self._before = self._in_file = 0
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        try:
+            self._bar.start()
+        except BaseException:  # a signal, when the cursor is hidden already and stop() cannot stop it yet
+            self._bar.console.show_cursor()
+            raise
         return self
 
     def __exit__(

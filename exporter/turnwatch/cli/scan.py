@@ -10,11 +10,14 @@ from typing import Annotated, Any, Final
 import orjson
 import typer
 
+from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.html_report import HtmlReport
+from turnwatch.cli.json_text import json_text
+from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.scan_junit import JUnitReport
 from turnwatch.cli.scan_table import ScanTable
-from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces, ending_like_a_filter
+from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 from turnwatch.settings_file import load_settings
@@ -101,9 +104,11 @@ def scan_command(
     Exit codes: 0; 1 with --fail-on-loop and a stuck turn; 2 when something could not be read, or with --fail-on-loop
     when no turn was found.
     """
-    scanning = _Scanning(load_settings(path=config), as_json=as_json, html=html, junit=junit)
+    settings = load_settings(path=config)
+    refuse_unfit((html, junit), paths)
     gc.set_threshold(*COLLECT_AFTER)
     with ending_like_a_filter():
+        scanning = _Scanning(settings, as_json=as_json, html=html, junit=junit)
         with ReadingBar(prints_meanwhile=as_json) as bar:
             unread = UnreadPlaces(bar)
             for item in scan(paths, format=file_format, new_watch=scanning.new_watch, reading=bar):
@@ -149,7 +154,7 @@ class _Scanning:
         else:
             self.table.add(item)
             if self._as_json:
-                sys.stdout.buffer.write(orjson.dumps(as_row(item), option=orjson.OPT_APPEND_NEWLINE))
+                sys.stdout.buffer.write(json_text(as_row(item), orjson.OPT_APPEND_NEWLINE))
 
     def end(self) -> None:
         """Write what is known only at the end."""

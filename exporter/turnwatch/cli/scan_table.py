@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnwatch.cli.reading_bar import printable
+from turnwatch.core.printable import printable
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.sources.scan import ScannedTurn

@@ -11,10 +11,13 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.html_text import many
+from turnwatch.cli.json_text import json_text
+from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.tune_tables import no_limits, show
-from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces, ending_like_a_filter
+from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces
 from turnwatch.core.printable import printable
 from turnwatch.errors import TurnwatchError
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
@@ -60,6 +63,7 @@ def tune_command(
     Exit codes: 0, 2 when something could not be read or no turn was found, or when FILE exists and is not the settings
     in force.
     """
+    refuse_unfit((out,), paths)
     present = config or _from_environment()
     if out is not None and not force and out.exists() and not _is_same(out, present):
         typer.echo(f"turnwatch: {printable(str(out))} exists; --force writes over it", err=True)
@@ -98,7 +102,7 @@ def _report(
         raise typer.Exit(UNREADABLE)
     suggested = suggest(runs, settings, thresholds, min_turns)
     if as_json:
-        typer.echo(orjson.dumps(_as_json(runs, said, thresholds, suggested), option=orjson.OPT_INDENT_2).decode())
+        typer.echo(json_text(_as_json(runs, said, thresholds, suggested), orjson.OPT_INDENT_2).decode())
     else:
         show(Output(), runs, said, thresholds, suggested)
         if out is None and suggested.changes:

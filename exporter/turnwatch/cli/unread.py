@@ -1,25 +1,17 @@
-"""Says what could not be read, and ends a command as all that read files do."""
+"""Says what could not be read."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
-import typer
 from rich.console import Console
 
-from turnwatch.cli.reading_bar import ReadingBar, printable
+from turnwatch.cli.reading_bar import ReadingBar
+from turnwatch.core.printable import printable
 from turnwatch.sources.scan import Unread
 
 UNREADABLE: Final = 2
-INTERRUPTED: Final = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the number of the signal."""
-NOBODY_READS: Final = 141
-"""Exit code when whoever read the output has gone: 1 may have another meaning."""
 
 # Of a file that is broken all over, so many places are named.
 _PLACES_NAMED: Final = 20
@@ -56,16 +48,3 @@ class Output(Console):
     def on_broken_pipe(self) -> None:
         """Leave it to ``ending_like_a_filter``; otherwise rich exits with 1."""
         raise BrokenPipeError
-
-
-@contextmanager
-def ending_like_a_filter() -> Iterator[None]:
-    """Let Ctrl-C, and a reader of standard output that has gone, end the command with the exit codes of a shell."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
-    except BrokenPipeError:
-        # Or the interpreter says so once more when it flushes the output at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(NOBODY_READS) from None

@@ -7,8 +7,8 @@ from typing import Final
 from turnwatch.core.events import ModelCall, ToolCall
 
 # No agent ran before 2000, and none will be asked about after 2100: what is outside are no seconds since the epoch.
-_EARLIEST: Final = 946_684_800.0
-_LATEST: Final = 4_102_444_800.0
+EARLIEST: Final = 946_684_800.0
+LATEST: Final = 4_102_444_800.0
 # Times that count from the beginning of a run do not count for longer.
 _LONGEST_RUN: Final = 30 * 86_400.0
 
@@ -30,8 +30,8 @@ class TimesOfDay:
     __slots__ = ("_origin", "_spacing", "began", "is_known", "latest", "offset")
 
     def __init__(self, started: float, starting: float | None, spacing: float) -> None:
-        self.is_known = _EARLIEST <= started < _LATEST
-        self._origin = started if 0.0 <= started < _LATEST else 0.0
+        self.is_known = EARLIEST <= started < LATEST
+        self._origin = started if 0.0 <= started < LATEST else 0.0
         self._spacing = 0.0 if self.is_known else spacing
         self.offset = 0.0 if self.is_known or starting is None else starting - self._origin
         self.began = self.latest = self._origin + self.offset
@@ -57,5 +57,5 @@ class TimesOfDay:
         if said is None:
             return None
         if self.is_known:
-            return said if _EARLIEST <= said < _LATEST else None
+            return said if EARLIEST <= said < LATEST else None
         return said + self.offset if 0.0 <= said - self._origin <= _LONGEST_RUN else None

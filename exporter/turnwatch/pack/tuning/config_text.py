@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import yaml
 
+from turnwatch.core.printable import printable
 from turnwatch.pack.tuning.suggestions import Path, Suggestion
 
 _PLAIN_KEY: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -74,6 +75,5 @@ def _in_one_line(value: object) -> str:
 
 
 def _comment(text: str, indent: str) -> Iterator[str]:
-    printable = "".join(char if char.isprintable() else "�" for char in text)
-    for line in textwrap.wrap(printable, _WIDTH - len(indent) - 2, break_on_hyphens=False):
+    for line in textwrap.wrap(printable(text), _WIDTH - len(indent) - 2, break_on_hyphens=False):
         yield f"{indent}# {line}"

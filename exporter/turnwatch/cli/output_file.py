@@ -1,0 +1,41 @@
+"""Refuses files that a command had better not write, before it reads for an hour."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from turnwatch.errors import TurnwatchError
+
+
+def refuse_unfit(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
+    """Refuse a file to be written that is to be read, too, or for which there is no folder.
+
+    Args:
+        outputs: What is to be written; None where nothing is.
+        inputs: What is to be read, as named.
+
+    Raises:
+        TurnwatchError: One of them is unfit. The message names it.
+    """
+    read = list(inputs)
+    for path in outputs:
+        if path is None:
+            continue
+        if path == Path("-"):
+            raise TurnwatchError("-: the name of a file to write is needed")
+        if any(_is_the_same(path, other) for other in read):
+            raise TurnwatchError(f"{path}: is to be read, and would be written over")
+        if not path.parent.is_dir():
+            raise TurnwatchError(f"{path}: cannot be written: {os.strerror(errno.ENOENT)}")
+        if path.is_dir():
+            raise TurnwatchError(f"{path}: cannot be written: {os.strerror(errno.EISDIR)}")
+
+
+def _is_the_same(path: Path, other: Path) -> bool:
+    try:
+        return path.is_file() and path.samefile(other)
+    except (OSError, ValueError):  # not there, or a pattern
+        return False

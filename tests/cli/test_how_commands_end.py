@@ -1,0 +1,128 @@
+"""How ``scan``, ``tune`` and ``backfill`` end: output that cannot be written, signals, text that is not in UTF-8."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from turnwatch.cli import app_for
+from turnwatch.cli.json_text import json_text
+from turnwatch.errors import TurnwatchError
+
+COMMANDS = {
+    "scan": [],
+    "scan --json": [],
+    "tune": [],
+    "tune --json": [],
+    "backfill": ["--from", "2026-06-01"],
+}
+WRITING = [("scan", "--html"), ("scan", "--junit"), ("tune", "--out"), ("backfill", "--out")]
+
+# The cursor is hidden while a bar is drawn, and must be there again afterwards.
+_HIDE, _SHOW = b"\x1b[?25l", b"\x1b[?25h"
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    file = tmp_path / "runs.jsonl"
+    calls = [{"tool": "search", "args": {"q": 1}, "result": "[]"}] * 5
+    file.write_text(json.dumps({"trajectory_id": "a", "agent": "日本 \u202e", "calls": calls}) + "\n", encoding="utf-8")
+    return file
+
+
+def run(*arguments: object) -> Result:
+    words = [str(argument) for argument in arguments]
+    return CliRunner().invoke(app_for(words), words)
+
+
+def process(command: str, *arguments: object, **more: object) -> subprocess.CompletedProcess[bytes]:
+    words = [sys.executable, "-m", "turnwatch", *command.split(), *map(str, arguments), *COMMANDS[command]]
+    return subprocess.run(words, timeout=60, stderr=subprocess.PIPE, check=False, **more)  # type: ignore[call-overload,no-any-return]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_standard_output_is_an_error_in_one_line(command: str, runs: Path):
+    with Path("/dev/full").open("wb") as full:
+        ended = process(command, runs, stdout=full)
+    assert (ended.returncode, ended.stderr.count(b"Traceback")) == (2, 0)
+    assert ended.stderr.splitlines()[-1].endswith(b"cannot be written: No space left on device")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_an_output_in_another_encoding_gets_what_it_can_hold(command: str, encoding: str, runs: Path):
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    ended = process(command, runs, stdout=subprocess.PIPE, env=environment)
+    assert (ended.returncode, ended.stderr.count(b"Traceback")) == (0, 0)
+    assert ended.stdout
+
+
+@pytest.mark.parametrize(("command", "option"), WRITING)
+def test_what_is_read_is_not_written_over(command: str, option: str, runs: Path):
+    before = runs.read_bytes()
+    (runs.parent / "link").symlink_to(runs)
+    for name in ("runs.jsonl", "link"):
+        result = run(command, runs, option, runs.parent / name, *COMMANDS[command])
+        assert result.exit_code != 0
+        assert runs.read_bytes() == before
+
+
+@pytest.mark.parametrize(("command", "option"), WRITING)
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [("gone/report", "No such file or directory"), (".", "Is a directory"), ("-", "name of a file")],
+)
+def test_an_output_that_cannot_be_is_refused_before_anything_is_read(
+    command: str, option: str, name: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    result = run(command, "not-there.jsonl", option, name)
+    assert isinstance(result.exception, TurnwatchError)
+    assert fault in str(result.exception)
+    assert "not-there" not in result.output
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_leaves_the_terminal_as_it_was(name: str, tmp_path: Path):
+    pipe = tmp_path / "runs.jsonl"
+    os.mkfifo(pipe)
+    number = getattr(signal, name)
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [sys.executable, "-m", "turnwatch", "scan", str(pipe)])
+    seen = b""
+    while _HIDE not in seen:  # from then on it waits for somebody to write to the pipe
+        seen += os.read(terminal, 4096)
+    os.kill(pid, number)
+    try:
+        while more := os.read(terminal, 4096):
+            seen += more
+    except OSError:  # nobody has the terminal open any more
+        pass
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 128 + number, seen.decode()
+    assert seen.rindex(_SHOW) > seen.rindex(_HIDE)
+
+
+def test_file_names_in_another_encoding_are_named_as_well_as_can_be(runs: Path):
+    odd = os.fsencode(runs.parent) + b"/caf\xe9.jsonl"
+    os.rename(runs, odd)  # noqa: PTH104 a name in bytes
+    ended = process("scan --json", runs.parent, stdout=subprocess.PIPE)
+    assert ended.returncode == 0
+    assert json.loads(ended.stdout)["source"].endswith("caf?.jsonl")
+
+
+def test_half_a_surrogate_pair_is_a_question_mark_in_json():
+    value = {"a\ud800": ["\udcff", ("ok", 1, None)]}
+    assert json.loads(json_text(value)) == {"a?": ["?", ["ok", 1, None]]}
