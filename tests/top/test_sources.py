@@ -179,6 +179,24 @@ def test_a_source_that_answers_a_byte_at_a_time_is_given_up():
             thread.join()
 
 
+def test_what_is_no_http_at_all_is_one_line_that_a_terminal_can_show():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"\x1b[31m\x07" + b"x" * 5_000 + b"\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(SourceError) as refused:
+            source(f"http://127.0.0.1:{server.getsockname()[1]}/metrics").read()
+        thread.join()
+    assert str(refused.value).isprintable()
+    assert len(str(refused.value)) < 200
+
+
 def test_an_endless_answer_is_given_up(pages, monkeypatch):
     monkeypatch.setattr(http, "MAX_BODY_BYTES", 1 << 20)
     pages.answer = lambda path: (200, "# x\n" * (1 << 19), {})

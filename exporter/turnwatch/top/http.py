@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
+from turnwatch.core.printable import printable
 from turnwatch.top.address import Address
 from turnwatch.top.reading import SourceError
 
 MAX_BODY_BYTES: Final = 64 * 1024 * 1024
 _CHUNK: Final = 1 << 16
+_SAID: Final = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ def ask(
         if isinstance(reason, TimeoutError):
             raise late from None
         said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-        raise SourceError(f"{address.url}: {said}") from None
+        # Of what is no HTTP at all, the message holds the first line.
+        raise SourceError(f"{address.url}: {printable(said)[:_SAID]}") from None
 
 
 def refusal(address: Address, answer: Answer) -> SourceError:
