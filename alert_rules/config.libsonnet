@@ -14,11 +14,11 @@
     // and be at least four scrape intervals, or increase() has too few samples.
     window: '5m',
 
-    // How often loops, the limits of turns and conversations, and spend are evaluated. As often as you scrape, since more
-    // often sees nothing new. Set here because Prometheus' own evaluation_interval is 1m unless
-    // somebody changed it, and a page would then come up to 85 s after the call: 15 to the scrape, 60 to the
-    // evaluation, 10 of group_wait. Grafana's own alerts do not follow it.
-    evaluationInterval: '15s',
+    // How often loops, the limits of turns and conversations, and spend are evaluated; '' for as often as Prometheus
+    // does by itself (evaluation_interval). Set it, to how often you scrape, where you cannot change that and it is 1m,
+    // Prometheus' own default: a page then comes up to 85 s after the call (15 to the scrape, 60 to the evaluation, 10
+    // of group_wait). Grafana's own alerts do not follow it.
+    evaluationInterval: '',
 
     // How long an alert outlives its cause. Covers two failed scrapes a minute apart, and lets the notification of a
     // process that looped and died leave Alertmanager (group_wait 10 to 30 s). Longer only delays the resolution.

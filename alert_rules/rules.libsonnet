@@ -12,9 +12,9 @@ local groups = {
   'turnwatch-health': import 'health.libsonnet',
 };
 
-// Those where a minute costs money. What is in neither list is evaluated as often as Prometheus evaluates by itself.
+// Those where a minute costs money.
 local atOnce = ['turnwatch-loops', 'turnwatch-limits', 'turnwatch-spend'];
-// What looks far back, or is only looked at.
+// What looks far back, or is only looked at. What is in neither list has no interval of its own.
 local onceAMinute = ['turnwatch-growth', 'turnwatch-by-tool'];
 
 {
@@ -28,10 +28,13 @@ local onceAMinute = ['turnwatch-growth', 'turnwatch-by-tool'];
     for name in std.objectFields(groups)
   },
   local recorded = if config.recordingRules then recording(config, promql(config)) else {},
+  local intervalOf(name) =
+    if std.member(onceAMinute, name) then '1m'
+    else if std.member(atOnce, name) then config.evaluationInterval
+    else '',
   local group(name, rules) = {
     name: name,
-    [if std.member(onceAMinute + atOnce, name) then 'interval']:
-      if std.member(atOnce, name) then config.evaluationInterval else '1m',
+    [if intervalOf(name) != '' then 'interval']: intervalOf(name),
     rules: rules,
   },
 

@@ -82,7 +82,7 @@ def serving(rules: Path, targets: Mapping[str, str], *, programs: Programs | Non
     """Run the servers while the context is open; nothing is left when it closes.
 
     Args:
-        rules: A Prometheus rule file. Every group of it is evaluated once a second, whatever interval it asks for.
+        rules: A Prometheus rule file.
         targets: What to scrape: ``host:port`` by job name. It must answer already.
         programs: The server programs; None to look for them on PATH.
 
@@ -97,8 +97,7 @@ def serving(rules: Path, targets: Mapping[str, str], *, programs: Programs | Non
         _write_targets(folder, targets)
         _write_yaml(folder / "alertmanager.yml", _alertmanager_config(webhook.url))
         with running("alertmanager", lambda address: _alertmanager(programs, address), folder) as alertmanager:
-            _write_yaml(folder / rules.name, _without_intervals(rules))
-            _write_yaml(folder / "prometheus.yml", _prometheus_config(rules.name, alertmanager.removeprefix("http://")))
+            _write_yaml(folder / "prometheus.yml", _prometheus_config(rules, alertmanager.removeprefix("http://")))
             with running("prometheus", lambda address: _prometheus(programs, address), folder) as prometheus:
                 servers = Servers(prometheus, alertmanager, webhook, folder)
                 servers._wait_for_discovery(targets)
@@ -128,16 +127,10 @@ def _alertmanager(programs: Programs, address: str) -> list[str]:
     ]
 
 
-def _without_intervals(rules: Path) -> dict[str, Any]:
-    # An interval of a group's own goes before that of prometheus.yml.
-    groups = yaml.safe_load(rules.read_text(encoding="utf-8"))["groups"]
-    return {"groups": [{key: value for key, value in group.items() if key != "interval"} for group in groups]}
-
-
-def _prometheus_config(rules: str, alertmanager: str) -> dict[str, Any]:
+def _prometheus_config(rules: Path, alertmanager: str) -> dict[str, Any]:
     return {
         "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
-        "rule_files": [rules],
+        "rule_files": [str(rules.resolve())],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": [alertmanager]}]}]},
         "scrape_configs": [{"job_name": "turnwatch", "file_sd_configs": [{"files": ["targets.json"]}]}],
     }

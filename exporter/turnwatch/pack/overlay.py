@@ -14,7 +14,7 @@ _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _DURATION: Final = (re.compile(r"[1-9][0-9]*[smhdw]"), "a number and a unit, such as 90s or 5m")
 _FORMS: Final = {
     "window": _DURATION,
-    "evaluationInterval": _DURATION,
+    "evaluationInterval": (re.compile(r"([1-9][0-9]*[smhdw])?"), "a number and a unit, such as 15s, or ''"),
     "keepFiringFor": _DURATION,
     "targetDownFor": _DURATION,
     "seriesPalette": (re.compile(r"palette-[a-z0-9-]+"), "one of Grafana's palettes, such as palette-colorblind"),
