@@ -13,6 +13,11 @@ from turnwatch.errors import SettingsError
 runner = CliRunner()
 
 
+@pytest.fixture(autouse=True)
+def as_wide_as_it_wants(monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # which test runners set
+
+
 @pytest.fixture
 def agents():
     exporter = Agents()
