@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnwatch.core.printable import printable
+from turnwatch.core.printable import many, printable
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.sources.scan import ScannedTurn
@@ -122,8 +122,8 @@ class ScanTable:
     def _sentences(self) -> Iterable[str]:
         total = self._totals.all
         yield (
-            f"{_many(total.turns, 'turn')}, {_many(total.tool_calls, 'tool call')}, {total.repeats} of them repeats; "
-            f"[bold]{_many(total.stuck, 'turn')} stuck[/bold]."
+            f"{many(total.turns, 'turn')}, {many(total.tool_calls, 'tool call')}, {total.repeats} of them repeats; "
+            f"[bold]{many(total.stuck, 'turn')} stuck[/bold]."
         )
         if total.spend_usd:
             yield f"Model calls with a known price: {_dollars(total.spend_usd)}."
@@ -131,16 +131,16 @@ class ScanTable:
             dollars = f" and {_dollars(total.wasted_usd)}" if total.wasted_usd else ""
             yield (
                 f"A guard that stops at the first stuck verdict would have saved "
-                f"[bold]{_many(total.wasted_tool_calls, 'tool call')}{dollars}[/bold]."
+                f"[bold]{many(total.wasted_tool_calls, 'tool call')}{dollars}[/bold]."
             )
         if self._with_duplicates:
             others = self._with_duplicates - self._stuck_with_duplicates
             yield (
                 f"A rule that only counts identical calls (more than {self._allowed} in a turn) flags "
-                f"{_many(self._with_duplicates, 'turn')}, {others} of them not stuck."
+                f"{many(self._with_duplicates, 'turn')}, {others} of them not stuck."
             )
         if total.missing_arguments:
-            yield f"{_many(total.missing_arguments, 'call')} carried no arguments and could not be judged."
+            yield f"{many(total.missing_arguments, 'call')} carried no arguments and could not be judged."
 
 
 def _worst_of(item: ScannedTurn, order: int) -> _Worst:
@@ -183,7 +183,7 @@ def _short_names(sources: Iterable[str]) -> dict[str, str]:
 def _loop(each: _Worst) -> Text:
     verdict = each.verdict
     if verdict is None:
-        return Text(f"{_many(each.duplicates, 'identical call')} too many", style="dim")
+        return Text(f"{many(each.duplicates, 'identical call')} too many", style="dim")
     loop = f"{verdict.kind} {printable(verdict.tool)}"
     return Text(loop, "red") if verdict.severity == "stuck" else Text(f"{loop} ({verdict.severity})", "yellow")
 
@@ -235,7 +235,7 @@ def _show_tools(console: Console, totals: Totals) -> None:
 
 def _say_more(console: Console, number: int, thing: str, which: str = "") -> None:
     if number > 0:
-        console.print(f" and {_many(number, f'other {thing}')} {which}".rstrip() + "\n", style="dim", highlight=False)
+        console.print(f" and {many(number, f'other {thing}')} {which}".rstrip() + "\n", style="dim", highlight=False)
 
 
 def _table(title: str) -> Table:
@@ -248,7 +248,3 @@ def _dollars(amount: float) -> str:
     if not amount:
         return ""
     return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.4f}"
-
-
-def _many(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

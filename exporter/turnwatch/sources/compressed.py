@@ -126,14 +126,21 @@ class _Xz(lzma.LZMAFile):
         self._file.close()
 
 
-class _Recoded(io.RawIOBase):
-    """A text in another encoding, in UTF-8."""
+class _Derived(io.RawIOBase):
+    """What is made of another file's bytes, piece by piece. It can be read again from the start."""
 
-    def __init__(self, file: IO[bytes], encoding: str) -> None:
+    def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._new_decoder = codecs.getincrementaldecoder(encoding)
-        self._decoder = self._new_decoder("replace")
         self._rest = b""
+        self._start()
+
+    def _start(self) -> None:
+        """Forget what was read."""
+        raise NotImplementedError
+
+    def _next_piece(self) -> bytes | None:
+        """What the next bytes of the file come to, which may be nothing yet; None at its end."""
+        raise NotImplementedError
 
     def readable(self) -> bool:
         return True
@@ -145,15 +152,16 @@ class _Recoded(io.RawIOBase):
         if offset or whence != io.SEEK_SET:
             raise io.UnsupportedOperation("only to the start")
         self._file.seek(0)
-        self._decoder, self._rest = self._new_decoder("replace"), b""
+        self._rest = b""
+        self._start()
         return 0
 
     def readinto(self, buffer: Any, /) -> int:
         while not self._rest:
-            raw = self._file.read(_CHUNK_BYTES)
-            self._rest = self._decoder.decode(raw, final=not raw).encode("utf-8", "replace")
-            if not raw and not self._rest:
+            piece = self._next_piece()
+            if piece is None:
                 return 0
+            self._rest = piece
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
@@ -164,49 +172,45 @@ class _Recoded(io.RawIOBase):
         super().close()
 
 
-class _Zstd(io.RawIOBase):
+class _Recoded(_Derived):
+    """A text in another encoding, in UTF-8."""
+
+    def __init__(self, file: IO[bytes], encoding: str) -> None:
+        self._new_decoder = codecs.getincrementaldecoder(encoding)
+        super().__init__(file)
+
+    def _start(self) -> None:
+        self._decoder = self._new_decoder("replace")
+
+    def _next_piece(self) -> bytes | None:
+        raw = self._file.read(_CHUNK_BYTES)
+        text = self._decoder.decode(raw, final=not raw)
+        return text.encode("utf-8", "replace") if raw or text else None
+
+
+class _Zstd(_Derived):
     """The frames of a zstd file, one after the other. The package's own reader takes a cut-off file for a whole one."""
 
     def __init__(self, file: IO[bytes], zstandard: Any) -> None:
         self._damaged: type[Exception] = zstandard.ZstdError
         self._new_frame: Any = zstandard.ZstdDecompressor().decompressobj
+        super().__init__(file)
+
+    def _start(self) -> None:
         self._frame: Any = None
-        self._rest = b""
-        self._file = file
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        if offset or whence != io.SEEK_SET:
-            raise io.UnsupportedOperation("only to the start")
-        self._file.seek(0)
-        self._frame, self._rest = None, b""
-        return 0
-
-    def readinto(self, buffer: Any, /) -> int:
-        while not self._rest:
-            raw = self._file.read(_CHUNK_BYTES) if self._frame is None or not self._frame.unused_data else b""
-            if self._frame is not None and self._frame.eof:
-                raw = self._frame.unused_data + raw
-                self._frame = None
-            if not raw:
-                if self._frame is not None:
-                    raise EOFError("Compressed file ended before the end-of-stream marker was reached")
-                return 0
-            self._frame = self._frame or self._new_frame()
-            try:
-                self._rest = self._frame.decompress(raw)
-            except self._damaged as error:
-                raise DamagedFileError("damaged zstd file") from error
-        size = min(len(buffer), len(self._rest))
-        buffer[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
-
-    def close(self) -> None:
-        self._file.close()
-        super().close()
+    def _next_piece(self) -> bytes | None:
+        raw = self._file.read(_CHUNK_BYTES) if self._frame is None or not self._frame.unused_data else b""
+        if self._frame is not None and self._frame.eof:
+            raw = self._frame.unused_data + raw
+            self._frame = None
+        if not raw:
+            if self._frame is not None:
+                raise EOFError("Compressed file ended before the end-of-stream marker was reached")
+            return None
+        self._frame = self._frame or self._new_frame()
+        try:
+            piece: bytes = self._frame.decompress(raw)
+        except self._damaged as error:
+            raise DamagedFileError("damaged zstd file") from error
+        return piece

@@ -10,6 +10,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from turnwatch.core.printable import many
 from turnwatch.top.board import Board
 from turnwatch.top.cells import fitted
 from turnwatch.top.columns import COLUMNS, KEYS
@@ -87,8 +88,8 @@ def head_of(board: Board, view: View, width: int) -> list[Text]:
     totals = [
         _Part(0, f"{stuck} stuck", "bold red" if stuck else ""),
         _Part(2, f"{warned} warn", "yellow" if warned else ""),
-        _Part(4, _many(len(board.agents), "agent")),
-        _Part(5, _many(board.open_turns, "open turn")),
+        _Part(4, many(len(board.agents), "agent")),
+        _Part(5, many(board.open_turns, "open turn")),
         _Part(1, f"${dollars(board.usd_per_hour)}/h", "bold"),
         _Part(3, f"${dollars(board.spent_usd)} since start"),
         _Part(6, f"{board.unpriced_calls} calls without a price" if board.unpriced_calls else ""),
@@ -158,7 +159,3 @@ def _nothing(pane: Pane, view: View) -> str:
     if view.filter:
         return "nothing fits the filter"
     return {"agents": "no agent has opened a turn yet", "tools": "no tool", "events": "nothing yet"}[pane]
-
-
-def _many(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"

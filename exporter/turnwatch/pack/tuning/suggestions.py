@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from turnwatch.core.printable import many
 from turnwatch.core.watch import OTHER, UNKNOWN
 from turnwatch.metrics.catalogue import TURN_SECONDS
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
@@ -173,7 +174,7 @@ class _Suggester:
                 ("agents", name, "budgets", limit.budget),
                 budget,
                 in_force,
-                f"The most {limit.of} of {_many(len(values), 'healthy turn')}: {shown(values.largest, limit.unit)}.",
+                f"The most {limit.of} of {many(len(values), 'healthy turn')}: {shown(values.largest, limit.unit)}.",
                 None if in_force is None else flagged_by(agent, limit.quantity, in_force),
                 flagged_by(agent, limit.quantity, budget),
             )
@@ -224,7 +225,7 @@ class _Suggester:
                 ("tools", "overrides", name, "max_identical_calls"),
                 wanted,
                 _plain(present),
-                f"{flagged} of {_many(len(counts), 'healthy turn')} with this tool ({flagged / len(counts):.0%}) made "
+                f"{flagged} of {many(len(counts), 'healthy turn')} with this tool ({flagged / len(counts):.0%}) made "
                 f"more identical calls than the present {shown(present)}.{results} Calls in vain still page: "
                 "AgentLoopDetected.",
                 Flagged.of((group, tool.flagged[group], len(each)) for group, each in tool.identical_calls.items()),
@@ -271,10 +272,6 @@ def _always_fails(tool: ToolRuns) -> bool:
     return tool.error_share >= _LARGEST_SHARE
 
 
-def _many(number: int, thing: str) -> str:
-    return f"{number} {thing}{'' if number == 1 else 's'}"
-
-
 def _alert(
     name: str,
     agent: AgentRuns,
@@ -301,7 +298,7 @@ def _evidence(agent: AgentRuns, limit: _Limit, present: float, of: str) -> str:
     healthy = agent.of(limit.quantity, _healthy)
     flagged = everything.past(present)
     return (
-        f"{_many(len(everything), of)}, {len(healthy)} of them healthy, of whose {limit.of} the median is "
+        f"{many(len(everything), of)}, {len(healthy)} of them healthy, of whose {limit.of} the median is "
         f"{shown(healthy.quantile(0.5), limit.unit)} and p99 {shown(healthy.quantile(0.99), limit.unit)}; the present "
         f"{shown(present, limit.unit)} would have flagged {flagged} ({flagged / len(everything):.0%}), "
         f"{healthy.past(present)} of them healthy."

@@ -14,7 +14,7 @@ from typing import IO, Any, Final
 
 from turnwatch.sources.json_values import BrokenLine
 from turnwatch.sources.trajectories import RecordedTurn
-from turnwatch.sources.transcripts.anthropic_messages import add_results, add_said, has_results, usage_of
+from turnwatch.sources.transcripts.anthropic_messages import add_response, add_results, has_results
 from turnwatch.sources.transcripts.recording import Recording, plain_text, seconds
 from turnwatch.sources.transcripts.records import read_records
 
@@ -162,12 +162,4 @@ def _add_reply(
         if record.get("isApiErrorMessage"):
             recording.reply(line, at=at, failed=True)
         return
-    recording.reply(
-        line,
-        reply_id=message.get("id"),
-        model=str(message.get("model") or ""),
-        provider="anthropic",
-        usage=usage_of(message),
-        at=at,
-    )
-    add_said(recording, line, message.get("content"), at)
+    add_response(recording, line, message, at)

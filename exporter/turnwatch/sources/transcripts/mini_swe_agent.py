@@ -15,7 +15,7 @@ from turnwatch.core.usage import read_usage
 from turnwatch.sources.json_values import BrokenLine
 from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import Recording, plain_text, seconds
-from turnwatch.sources.transcripts.records import read_records
+from turnwatch.sources.transcripts.records import read_runs
 
 _AGENT: Final = "mini-swe-agent"
 _TOOL: Final = "bash"
@@ -40,18 +40,7 @@ def claims(record: object) -> bool:
 
 def read(stream: IO[bytes]) -> Iterator[RecordedTurn | BrokenLine]:
     """The run of each document: one turn."""
-    for number, item in enumerate(read_records(stream), 1):
-        if isinstance(item, BrokenLine):
-            yield item
-            continue
-        line, record = item
-        if not claims(record):
-            yield BrokenLine(line, "not a trajectory of mini-swe-agent")
-            continue
-        try:
-            yield from _turn_of(record, line, number)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            yield BrokenLine(line, f"a message that cannot be read ({type(error).__name__})")
+    return read_runs(stream, claims, _turn_of, of=_AGENT, part="message")
 
 
 def _turn_of(record: dict[str, Any], line: int, number: int) -> Iterator[RecordedTurn]:

@@ -14,7 +14,7 @@ from turnwatch.core.usage import token_count
 from turnwatch.sources.json_values import BrokenLine, parse_json
 from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import Recording
-from turnwatch.sources.transcripts.records import read_records
+from turnwatch.sources.transcripts.records import read_runs
 
 
 def claims(record: object) -> bool:
@@ -25,18 +25,7 @@ def claims(record: object) -> bool:
 
 def read(stream: IO[bytes]) -> Iterator[RecordedTurn | BrokenLine]:
     """The run of each document: one turn, with a tool call for each action, called by the action's first word."""
-    for number, item in enumerate(read_records(stream), 1):
-        if isinstance(item, BrokenLine):
-            yield item
-            continue
-        line, record = item
-        if not claims(record):
-            yield BrokenLine(line, "not a trajectory of SWE-agent")
-            continue
-        try:
-            yield from _turn_of(record, line, number)
-        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            yield BrokenLine(line, f"a step that cannot be read ({type(error).__name__})")
+    return read_runs(stream, claims, _turn_of, of="SWE-agent", part="step")
 
 
 def _turn_of(record: dict[str, Any], line: int, number: int) -> Iterator[RecordedTurn]:
