@@ -173,46 +173,6 @@ def test_a_nested_turn_is_a_child_in_the_same_conversation(watch: Watch):
         assert outer.spend_usd == 0.0
 
 
-def test_decorated_functions_count_inside_a_turn_and_run_alone_outside(watch: Watch):
-    @tw.watch_tool
-    def add(a: int, b: int) -> int:
-        return a + b
-
-    @tw.watch_tool(name="page")
-    async def load(url: str) -> str:
-        return url
-
-    assert add(1, 2) == 3
-    with tw.turn(agent="bot", watch=watch) as turn:
-        assert add(1, b=2) == 3
-        assert asyncio.run(load("x")) == "x"
-        assert turn.tool_calls == 2
-    assert add.__name__ == "add"
-
-
-def test_decorated_turns(watch: Watch):
-    tw.core.default.set_default_watch(watch)
-    try:
-
-        @tw.watch_turn(agent="support-bot", conversation_id=lambda question, user: f"c-{user}")
-        def answer(question: str, user: int) -> str:
-            assert tw.current_turn() is not None
-            return question.upper()
-
-        @tw.watch_turn
-        async def answer_later(question: str) -> str:
-            turn = tw.current_turn()
-            assert turn is not None
-            return turn.state.agent
-
-        assert answer("hi", user=7) == "HI"
-        assert asyncio.run(answer_later("hi")) == "answer_later"
-    finally:
-        tw.core.default.set_default_watch(None)
-    assert value(watch, "agent_turns_total", "support-bot", "final_answer") == 1
-    assert watch.conversations.get("c-7") is not None
-
-
 def test_spans_carry_what_the_design_names(watch: Watch, spans: InMemorySpanExporter):
     with tw.turn(agent="support-bot", conversation_id="c-17", watch=watch) as turn:
         for _ in range(4):
@@ -357,50 +317,3 @@ async def test_a_turn_entered_again_inside_itself_is_one_turn_in_coroutines(watc
         await turn.acall_tool("fetch", fetch, "u")
     assert (turn.tool_calls, turn.stop_reason) == (1, "final_answer")
     assert value(watch, "agent_turns_total", "shop", "final_answer") == 1
-
-
-@pytest.fixture
-def default(watch: Watch) -> Iterator[Watch]:
-    """The watch that turns get that name none."""
-    tw.core.default.set_default_watch(watch)
-    yield watch
-    tw.core.default.set_default_watch(None)
-
-
-def test_the_turn_of_a_generator_lasts_until_its_last_step(default: Watch):
-    @tw.watch_turn(agent="streamer")
-    def answer():
-        turn = tw.current_turn()
-        assert turn is not None
-        turn.call_tool("search_orders", search_orders, "C-7841")
-        received = yield "a"
-        yield received
-        return turn
-
-    steps = answer()
-    assert [next(steps), steps.send("b")] == ["a", "b"]
-    with pytest.raises(StopIteration) as stopped:
-        next(steps)
-    turn = stopped.value.value
-    assert (turn.tool_calls, turn.stop_reason) == (1, "final_answer")
-    assert tw.current_turn() is None
-
-    unfinished = answer()
-    next(unfinished)
-    unfinished.close()
-    assert tw.current_turn() is None
-    assert value(default, "agent_turns_total", "streamer", "user_cancelled") == 1
-
-
-async def test_the_turn_of_an_async_generator_lasts_until_its_last_step(default: Watch):
-    @tw.watch_turn(agent="streamer")
-    async def answer():
-        turn = tw.current_turn()
-        assert turn is not None
-        for _ in range(2):
-            yield await turn.acall_tool("fetch", fetch, "u")
-
-    assert [step async for step in answer()] == ["page", "page"]
-    assert value(default, "agent_turns_total", "streamer", "final_answer") == 1
-    assert value(default, "agent_repeat_results_total", "streamer", "fetch", "same") == 1
-    assert tw.current_turn() is None

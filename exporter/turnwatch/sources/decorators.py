@@ -6,26 +6,34 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextlib import aclosing
-from typing import Any, ParamSpec, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack, overload
 
 from turnwatch.core.guard import Guarding
 from turnwatch.sources.hand import current_turn, turn
+from turnwatch.sources.own_context import async_in_own_context, in_own_context
 
-P = ParamSpec("P")
-R = TypeVar("R")
+F = TypeVar("F")
+"""What is decorated: a function, or a static or class method. It is typed as before."""
 
 
-def watch_tool(fn: Callable[P, R] | None = None, /, *, name: str | None = None) -> Any:
+@overload
+def watch_tool(fn: F, /) -> F: ...
+@overload
+def watch_tool(*, name: str | None = None) -> Callable[[F], F]: ...
+def watch_tool(fn: Any = None, /, *, name: str | None = None) -> Any:
     """Decorate a function or coroutine function, so that every call in a turn is counted as a tool call.
 
-    Outside a turn the function runs as if it were not decorated.
+    Outside a turn the function runs as if it were not decorated. Static and class methods may be decorated above or
+    below ``@staticmethod`` and ``@classmethod``.
 
     Args:
         fn: The function, when used without parentheses.
         name: The tool's name, when not the function's own.
     """
 
-    def decorate(tool: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(tool: Any) -> Any:
+        if isinstance(tool, staticmethod | classmethod):
+            return type(tool)(decorate(tool.__func__))
         tool_name: str = getattr(tool, "__name__", type(tool).__name__) if name is None else name
         if inspect.iscoroutinefunction(tool):
 
@@ -50,8 +58,17 @@ def watch_tool(fn: Callable[P, R] | None = None, /, *, name: str | None = None) 
     return decorate if fn is None else decorate(fn)
 
 
+@overload
+def watch_turn(fn: F, /) -> F: ...
+@overload
 def watch_turn(
-    fn: Callable[P, R] | None = None,
+    *,
+    agent: str = "",
+    conversation_id: str | Callable[..., str | None] | None = None,
+    **guarding: Unpack[Guarding],
+) -> Callable[[F], F]: ...
+def watch_turn(
+    fn: Any = None,
     /,
     *,
     agent: str = "",
@@ -60,8 +77,9 @@ def watch_turn(
 ) -> Any:
     """Decorate a function or coroutine function, so that every call of it is one turn.
 
-    The turn of a generator, plain or asynchronous, lasts from its first step to its last. What its caller does
-    between the steps runs in the turn too, for generators share their caller's context.
+    The turn of a generator, plain or asynchronous, lasts from its first step to its last. Its steps run in a context
+    of their own: what the caller does between them is not in the turn, and what it sets in its context then is not
+    seen by the generator.
 
     Args:
         fn: The function, when used without parentheses.
@@ -70,7 +88,9 @@ def watch_turn(
         **guarding: What stops the turn; see ``turn``.
     """
 
-    def decorate(run: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(run: Any) -> Any:
+        if isinstance(run, staticmethod | classmethod):
+            return type(run)(decorate(run.__func__))
         agent_name: str = agent or getattr(run, "__name__", type(run).__name__)
 
         def conversation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
@@ -79,6 +99,7 @@ def watch_turn(
         if inspect.isasyncgenfunction(run):
 
             @functools.wraps(run)
+            @async_in_own_context
             async def turn_async_stream(*args: Any, **kwargs: Any) -> Any:
                 async with (
                     turn(agent_name, conversation(args, kwargs), **guarding),
@@ -92,6 +113,7 @@ def watch_turn(
         if inspect.isgeneratorfunction(run):
 
             @functools.wraps(run)
+            @in_own_context
             def turn_stream(*args: Any, **kwargs: Any) -> Any:
                 with turn(agent_name, conversation(args, kwargs), **guarding):
                     return (yield from run(*args, **kwargs))
