@@ -10,7 +10,7 @@ class TurnwatchError(Exception):
 
 
 class SettingsError(TurnwatchError):
-    """A setting is unknown or has the wrong type. The message names key, file and line."""
+    """A setting is unknown or has the wrong type. The message names the key, what is allowed, and the file and line."""
 
 
 class MissingExtraError(TurnwatchError, ImportError):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from turnwatch.errors import SettingsError
+from turnwatch.settings_faults import faults_in_words
 
 DEFAULT_VOLATILE_KEYS: Final = frozenset(
     {
@@ -38,6 +41,16 @@ DEFAULT_VOLATILE_KEYS: Final = frozenset(
 class _Section(BaseModel):
     # No value in an error's text: it may be the hash key. No infinity: leaving a limit out says the same.
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
+
+    def __init__(self, /, **data: Any) -> None:
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            faults = (f"{type(self).__name__}: {fault}" for _, fault in faults_in_words(error, type(self)))
+            raise SettingsError("\n".join(faults)) from None
+
+    # As pydantic's own: what is read from files goes past it, to be checked strictly and as a whole.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 class Budgets(_Section):
@@ -253,6 +266,9 @@ class Service(_Section):
 
 class Settings(_Section):
     """Everything that can be set. See docs/settings.md.
+
+    Raises:
+        SettingsError: A key is unknown or has the wrong type. One line for each, with the key and what is allowed.
 
     Attributes:
         budgets: Limits of one turn.

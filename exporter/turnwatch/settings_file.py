@@ -9,29 +9,19 @@ import re
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from turnwatch.errors import SettingsError
 from turnwatch.settings import Settings
+from turnwatch.settings_faults import annotation_of, faults_in_words, section_of
 from turnwatch.yaml_file import KeyPath, YamlDocument, parse_yaml_value, read_yaml_file
 
 PREFIX: Final = "TURNWATCH_"
 CONFIG_VARIABLE: Final = "TURNWATCH_CONFIG"
-
-_TYPE_NAMES: Final = {
-    str: "text",
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    type(None): "nothing",
-    list: "a list",
-    tuple: "a list",
-    frozenset: "a list",
-    set: "a list",
-    dict: "a mapping",
-}
+_SWITCHES: Final = {"0": False, "1": True}
+"""How variables are turned on and off in most programs; in a file, 0 and 1 are numbers."""
 
 
 def load_settings(
@@ -93,7 +83,10 @@ def _of_environment(env: Mapping[str, str], faults: list[str]) -> dict[str, Any]
             faults.append(f"environment: {name} is not a setting; {_nearest_name(name)}")
             continue
         value: Any = env[name]
-        if not _is_text(_annotation_of(path)):
+        annotation = annotation_of(Settings, path)
+        if value in _SWITCHES and bool in (annotation, *get_args(annotation)):
+            value = _SWITCHES[value]
+        elif not _is_text(annotation):
             try:
                 value = parse_yaml_value(value)
             except SettingsError:
@@ -131,10 +124,9 @@ def _checked(data: dict[str, Any], source: YamlDocument | str, faults: list[str]
     try:
         settings = Settings.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
-        for detail in error.errors(include_url=False, include_context=True):
-            path = tuple(str(part) for part in detail["loc"])
+        for path, fault in faults_in_words(error, Settings):
             place = source.place(path) if isinstance(source, YamlDocument) else f"environment: {source}"
-            faults.append(f"{place}: {_dotted(detail['loc'])}: {_fault(detail, path)}")
+            faults.append(f"{place}: {fault}")
         return {}
     return settings.model_dump(exclude_unset=True)
 
@@ -147,46 +139,6 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def _dotted(loc: tuple[int | str, ...]) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc).lstrip(".")
-
-
-def _fault(detail: Any, path: KeyPath) -> str:
-    if detail["type"] == "extra_forbidden":
-        allowed = sorted(_allowed_keys(path[:-1]))
-        near = difflib.get_close_matches(path[-1], allowed, 1)
-        return f"unknown key; allowed are {', '.join(allowed)}" + (f"; did you mean {near[0]}?" if near else "")
-    wanted = type_in_words(_annotation_of(path))
-    bound = next((f" {word} {detail['ctx'][key]:g}" for key, word in _BOUNDS if key in detail.get("ctx", {})), "")
-    if detail["type"] == "finite_number":
-        return "wants a finite number"
-    if bound or detail["type"] == "literal_error":
-        return f"wants {wanted}{bound}"
-    # The value itself stays out of the message: it may be the hash key.
-    return f"wants {wanted}, not {_TYPE_NAMES.get(type(detail['input']), 'that')}"
-
-
-_BOUNDS: Final = (("ge", "of at least"), ("gt", "greater than"), ("le", "of at most"), ("lt", "less than"))
-
-
-def type_in_words(annotation: Any) -> str:
-    """An annotation in words."""
-    origin = get_origin(annotation)
-    if origin is Literal:
-        return "one of " + ", ".join(map(str, get_args(annotation)))
-    if origin is Union or origin is types.UnionType:
-        return " or ".join(type_in_words(part) for part in get_args(annotation) if part is not type(None))
-    if origin in (tuple, frozenset, list):
-        return f"a list of {_plural(get_args(annotation)[0])}"
-    if origin is dict or annotation is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
-        return "a mapping"
-    return _TYPE_NAMES.get(annotation, "a value of another kind")
-
-
-def _plural(item: Any) -> str:
-    return {str: "texts", int: "whole numbers", float: "numbers"}.get(item, "values")
-
-
 def _keys_of(model: type[BaseModel], above: KeyPath) -> Iterator[KeyPath]:
     for name, field in model.model_fields.items():
         here = (*above, name)
@@ -197,34 +149,6 @@ def _keys_of(model: type[BaseModel], above: KeyPath) -> Iterator[KeyPath]:
         section = section_of(annotation)
         if section is not None:
             yield from _keys_of(section, here)
-
-
-def section_of(annotation: Any) -> type[BaseModel] | None:
-    """The model behind an annotation, Optional or not."""
-    parts = get_args(annotation) if get_origin(annotation) in (Union, types.UnionType) else (annotation,)
-    return next((part for part in parts if isinstance(part, type) and issubclass(part, BaseModel)), None)
-
-
-def _annotation_of(path: KeyPath) -> Any:
-    """The type of the key at a path; of a named entry (an agent, a tool) the type of the entries."""
-    annotation: Any = Settings
-    for part in path:
-        if get_origin(annotation) is dict:
-            annotation = get_args(annotation)[1]
-            continue
-        section = section_of(annotation)
-        field = section.model_fields.get(part) if section is not None else None
-        if field is None:
-            # inside a list, or below "alerts"
-            items = [item for item in get_args(annotation) if item is not Ellipsis]
-            return items[0] if len(items) == 1 else Any
-        annotation = field.annotation
-    return annotation
-
-
-def _allowed_keys(path: KeyPath) -> list[str]:
-    section = section_of(_annotation_of(path)) if path else Settings
-    return list(section.model_fields) if section is not None else []
 
 
 def _is_text(annotation: Any) -> bool:

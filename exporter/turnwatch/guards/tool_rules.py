@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import ValidationError
-
 from turnwatch.core.effects import changes_state, is_polling, runs_code
 from turnwatch.core.events import ToolCall
 from turnwatch.errors import SettingsError
@@ -74,10 +72,9 @@ def override_of(tool: str, said: ToolOverride | Mapping[str, Any]) -> ToolOverri
     if isinstance(said, ToolOverride):
         return said
     try:
-        return ToolOverride.model_validate(dict(said))
-    except ValidationError as error:
-        keys = ", ".join(".".join(map(str, fault["loc"])) for fault in error.errors())
-        raise SettingsError(f"overrides of {tool}: unknown key or wrong type: {keys}") from None
+        return ToolOverride(**said)
+    except SettingsError as error:
+        raise SettingsError(f"overrides of {tool}: {error}") from None
 
 
 def may_be_reused(call: ToolCall) -> bool:
