@@ -34,8 +34,8 @@ SERVING = """\
 an endpoint that you have. `tw.configure(metrics="otel")` gives them to OpenTelemetry's meter provider instead.
 
 Workers of one server (gunicorn, uvicorn) cannot all listen on one port. Set `PROMETHEUS_MULTIPROC_DIR` to an empty
-folder before the first one starts, and mount the application: whichever worker is asked answers for all. Counters and
-histograms are added up; of gauges named `_max` the largest is taken."""
+folder that is there before the first one starts, and mount the application: whichever worker is asked answers for all.
+Counters and histograms are added up; of gauges named `_max` the largest is taken."""
 BEGIN, END = "<!-- alerts: made by make generate -->", "<!-- end of alerts -->"
 
 

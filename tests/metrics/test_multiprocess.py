@@ -76,3 +76,33 @@ def test_open_turns_add_up_over_living_workers(report):
 def test_histograms_of_all_workers_add_up(report):
     labels = (("agent", "bot"), ("stop_reason", "final_answer"))
     assert report["both alive"]["agent_iterations_count", labels] == 2
+
+
+WITHOUT_A_FOLDER = """
+import turnwatch as tw
+
+try:
+    tw.configure()
+except tw.SettingsError as error:
+    print(error)
+with tw.turn("bot") as turn:
+    turn.call_tool("search", lambda: None)
+print(tw.metrics_registry().get_sample_value("agent_turns_total", {"agent": "bot", "stop_reason": "final_answer"}))
+"""
+
+
+def test_a_folder_that_is_not_there_is_named_and_costs_the_agent_nothing(tmp_path):
+    missing = tmp_path / "missing"
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_A_FOLDER],
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(missing)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    fault, counted = run.stdout.splitlines()
+    assert fault.startswith(f"environment: PROMETHEUS_MULTIPROC_DIR: {missing} cannot be written to")
+    assert counted == "1.0"
+    assert fault in run.stderr
+    assert "Traceback" not in run.stderr

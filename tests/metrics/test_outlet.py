@@ -53,6 +53,16 @@ def test_metrics_are_in_the_default_registry_from_the_first_use():
     assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape()
 
 
+def test_where_the_application_has_a_metric_of_the_same_name_the_first_use_goes_on(caplog: pytest.LogCaptureFixture):
+    applications_own = prometheus_client.Counter("agent_turns", "Ours.")
+    try:
+        loop()
+    finally:
+        prometheus_client.REGISTRY.unregister(applications_own)
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape(tw.metrics_registry())
+    assert "turnwatch.metrics_registry() only: Duplicated timeseries" in caplog.text
+
+
 def test_configuring_again_keeps_what_was_counted_and_changes_the_settings():
     loop()
     tw.configure(tw.Settings(detect={"max_identical_calls": 5}))

@@ -34,6 +34,11 @@ class Outlet:
         registry: The Prometheus registry; prometheus-client's default one when left out.
         meter_provider: The OpenTelemetry meter provider; the global one when left out.
         watch: The watch whose gauges are shown; the process's own when left out.
+        alone: Count in this process only, where prometheus-client's multi-process mode is on as well.
+
+    Raises:
+        SettingsError: The folder of the multi-process mode cannot be written to.
+        ValueError: The registry has a metric of the same name.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class Outlet:
         registry: CollectorRegistry | None = None,
         meter_provider: MeterProvider | None = None,
         watch: Callable[[], Watch] = default_watch,
+        alone: bool = False,
     ) -> None:
         if view not in ("prometheus", "otel"):
             raise TurnwatchError(f"metrics={view!r}: use 'prometheus' or 'otel'")
@@ -57,8 +63,14 @@ class Outlet:
             store = Store()
             otel.attach(store, watch, meter_provider)
             self.meter = store
-        elif path is not None:
-            meter = MultiprocessMeter()
+        elif path is not None and not alone:
+            try:
+                meter = MultiprocessMeter()
+            except OSError as error:
+                raise SettingsError(
+                    f"environment: PROMETHEUS_MULTIPROC_DIR: {path} cannot be written to ({error.strerror}); "
+                    "the folder must be there before the workers start"
+                ) from None
             self.meter = meter
             self.registry = CollectorRegistry()
             self.registry.register(ReapingCollector(path))
@@ -103,7 +115,9 @@ def configure(
         The watch that new turns use.
 
     Raises:
-        SettingsError: a setting is unknown or has the wrong type.
+        SettingsError: a setting is unknown or has the wrong type, or the folder of prometheus-client's multi-process
+            mode cannot be written to.
+        ValueError: the registry has a metric of the same name.
         MissingExtraError: metrics="otel" without OpenTelemetry.
     """
     from turnwatch.settings_file import load_settings
@@ -166,9 +180,9 @@ def first_use() -> Watch:
     if _outlet is None:
         try:
             _outlet = Outlet()
-        except ValueError as error:  # the application has a metric of the same name
-            _outlet = Outlet(registry=CollectorRegistry())
-            faults.append(f"the default registry, so the metrics are in turnwatch.metrics_registry() only: {error}")
+        except (ValueError, SettingsError) as error:
+            _outlet = Outlet(registry=CollectorRegistry(), alone=True)
+            faults.append(f"the metrics, which are in this process's turnwatch.metrics_registry() only: {error}")
     try:
         watch = Watch(settings, _outlet.meter, exemplar=current_trace)
     except SettingsError as error:
