@@ -20,8 +20,12 @@ class BrokenKills(MemoryKills.__mro__[1]):
     is_killed = broken
 
 
-def break_clock(watch, monkeypatch, guarding, clock):
+def set_clock_back(watch, monkeypatch, guarding, clock):
     clock.now -= 500
+
+
+def break_clock(watch, monkeypatch, guarding, clock):
+    monkeypatch.setattr(type(clock), "__call__", broken)
 
 
 def break_meter(watch, monkeypatch, guarding, clock):
@@ -56,6 +60,7 @@ def break_warning_callback(watch, monkeypatch, guarding, clock):
 
 
 FAULTS = [
+    set_clock_back,
     break_clock,
     break_meter,
     break_prices,

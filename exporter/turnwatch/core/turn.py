@@ -387,11 +387,12 @@ class TurnState(TurnCounts):
 
     def _end(self, stop_reason: str, at: float | None) -> None:
         watch = self.watch
+        now = watch.clock() if at is None else at
         with watch.lock:
             if self.stop_reason is not None:
                 return
             self.stop_reason = stop_reason if stop_reason in STOP_REASONS else "unknown"
-            self._ended_at = watch.clock() if at is None else at
+            self._ended_at = now
             watch.closed(self, self._key)
             agent, meter = self.series.label, watch.meter
             for in_turn in self._tools.values():

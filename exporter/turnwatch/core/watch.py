@@ -70,7 +70,8 @@ class Watch:
     Args:
         settings: Thresholds, bounds, overrides.
         meter: Where metrics are counted; None counts nowhere.
-        clock: Seconds since the epoch, for calls that bring no time of their own.
+        clock: Seconds since the epoch, for calls that bring no time of their own. Not called with the lock held; where
+            it raises, the fault is counted and the process's own clock says the time.
         exemplar: Gives the labels of an exemplar (the current trace id), or None where there is none.
         prices: What tokens cost; those of the settings when left out.
         before: The watch that this one takes the place of. Turns that are open keep theirs, so its gauges are shown
@@ -89,7 +90,7 @@ class Watch:
     ) -> None:
         self.settings = settings or Settings()
         self.meter: Meter = meter or NullMeter()
-        self.clock = clock
+        self.clock = clock if clock is steady_clock else self._with_fallback(clock)
         self.lock = fork_safe_lock(quiet=True)
         self.exemplar = exemplar or (lambda: None)
         self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
@@ -251,8 +252,8 @@ class Watch:
 
     def gauges(self) -> list[GaugeRow]:
         """Every gauge that is computed at scrape time, those of ``more_gauges`` included."""
+        now = self.clock()
         with self.lock:
-            now = self.clock()
             rows = [row for series in self.agents.values() for row in series.gauges(now)]
         for source in self.more_gauges:
             rows.extend(source())
@@ -298,6 +299,16 @@ class Watch:
         return self.settings.detect.max_identical_calls
 
     # Faults
+
+    def _with_fallback(self, clock: Callable[[], float]) -> Callable[[], float]:
+        def now() -> float:
+            try:
+                return clock()
+            except Exception:
+                self.internal_error("the clock")
+                return steady_clock()
+
+        return now
 
     def internal_error(self, where: str) -> None:
         """Count an error that was kept from the agent; log it once a minute at most. Never raises."""
