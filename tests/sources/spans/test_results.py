@@ -71,3 +71,18 @@ def test_the_text_of_an_error_is_its_result():
 def test_a_result_of_the_tools_own_shape_is_left_as_it_is():
     own = json.dumps({"content": "x", "pages": 3})
     assert opened(own).value == own
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"bash_command": "cat a.txt", "output": "one"},
+        {"file_path": "a.txt", "content": "one"},
+        {"file_path": "a.txt", "diff": "one"},
+    ],
+)
+def test_what_claude_codes_tools_return_is_read_from_their_event(told):
+    span = SpanData(
+        1, 2, 0, "claude_code.tool", attributes={"gen_ai.tool.name": "Read"}, events=(SpanEvent("tool.output", told),)
+    )
+    assert result_of(span).value == "one"

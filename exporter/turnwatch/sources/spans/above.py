@@ -8,6 +8,7 @@ from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import role_of
 from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.stops import is_last_reply
 from turnwatch.sources.spans.turns import Turns
 
 
@@ -61,15 +62,26 @@ class Above:
             return None if role == "model" else place.above.found()
         if role == "mcp":
             return None
-        if role == "model":
-            return (place.within or place.above).found()
+        if role == "model" and place.within is None and not span.shape.is_of_sub_agent:
+            return place.above.found()
         if role == "tool":
             fact = tool_fact(span, dialect)
             if fact.scope != place.scope and is_same_tool_name(fact.call.tool, place.tool):
                 return None
         if place.within is None:
             place.within = Scope(span.parent_id, span.trace_id, now)
-            place.within.agent = place.tool
+            place.within.agent = place.agent
             place.within.is_agent = True
             place.within.above = place.above
-        return place.within.found()
+        within = place.within.found()
+        if role == "tool" or role == "model":
+            self._time(within, span, role, now)
+        return within
+
+    def _time(self, sub_agent: Scope, span: SpanData, role: str, now: float) -> None:
+        """End the turn of a sub-agent whose tool's span has come, unless it runs on in the background."""
+        is_news = span.shape.is_of_sub_agent and span.end_ns > sub_agent.ended_ns
+        if is_news and (role == "tool" or not is_last_reply(span)):
+            self._turns.goes_on(sub_agent)
+        else:
+            self._turns.end_soon(sub_agent, now)

@@ -325,7 +325,8 @@ class Assembler:
         """Let time pass: count what waited long enough, end what is due."""
         self._ticked = now
         if self._without_arguments:
-            self._take_without_arguments(now - _LOGS_SECONDS, now)
+            # No longer than their turn is open after its end.
+            self._take_without_arguments(now - min(_LOGS_SECONDS, self._grace), now)
         self._turns.tick(now)
 
     def flush(self) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from turnwatch.core.events import MISSING
 from turnwatch.sources.spans.above import Above
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of
-from turnwatch.sources.spans.hints import give_hints
+from turnwatch.sources.spans.hints import called_agent, give_hints
 from turnwatch.sources.spans.loose import LooseCalls
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.recording import merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
 from turnwatch.sources.spans.span import SERVER, SpanData
+from turnwatch.sources.spans.stops import is_last_reply
 from turnwatch.sources.spans.turns import Turns
 
 
@@ -40,13 +41,15 @@ class Calls:
         if above is None:
             self._take_second(span)
             return
-        self._places.came(span.span_id, CallPlace(fact, above))
+        place = CallPlace(fact, above, called_agent(span, fact))
+        self._places.came(span.span_id, place)
         below = self._places.take(span.span_id)
         if below is not None:
             self._merge_inner_tools(fact, below)
             self._turns.weigh(below)
             if below.is_turn or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
-                below.agent = below.agent or fact.call.tool
+                below.agent = below.agent or place.agent
+                place.within = below
                 self._turns.finish(below, above, span, now)
             else:
                 self._turns.join(below, above, now)
@@ -144,6 +147,9 @@ class Calls:
             self._turns.join(below, above, now)
             above = above.found()
         give_hints(above, span, fact.dialect)
+        if is_last_reply(span):
+            above.ended_ns = max(above.ended_ns, span.end_ns)
+            above.stop_reason = "error" if span.failed else "final_answer"
         self._turns.add(above, fact, now)
         if not span.parent_id and not is_adopted:
             self._turns.finish(above, None, span, now)

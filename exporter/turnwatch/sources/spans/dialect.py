@@ -68,6 +68,9 @@ class Dialect:
         wrong_agent_names: Agent names that the dialect puts on every span.
         tool_name_in_result: The tool's name stands in the result only.
         arguments_in_logs: Arguments come as log events, by the call's id.
+        conversation_in: The attribute that names the conversation, where the usual one names something else.
+        sub_agent_in: The attribute that names a sub-agent on the span of the tool call that runs it.
+        of_sub_agent: The attribute that spans have which belong to a sub-agent.
     """
 
     name: str
@@ -86,6 +89,9 @@ class Dialect:
     wrong_agent_names: frozenset[str] = frozenset()
     tool_name_in_result: bool = False
     arguments_in_logs: bool = False
+    conversation_in: str = ""
+    sub_agent_in: str = ""
+    of_sub_agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +151,7 @@ def _declared(data: dict[str, Any]) -> Dialect:
     known = {
         "name", "scopes", "switch", "names", "component", "is_first_hand", "tool_calls", "agent_per_step",
         "agent_in_span_name", "agent_name_in", "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names",
-        "tool_name_in_result", "arguments_in_logs",
+        "tool_name_in_result", "arguments_in_logs", "conversation_in", "sub_agent_in", "of_sub_agent",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -167,6 +173,9 @@ def _declared(data: dict[str, Any]) -> Dialect:
         wrong_agent_names=frozenset(data.get("wrong_agent_names", ())),
         tool_name_in_result=data.get("tool_name_in_result", False),
         arguments_in_logs=data.get("arguments_in_logs", False),
+        conversation_in=data.get("conversation_in", ""),
+        sub_agent_in=data.get("sub_agent_in", ""),
+        of_sub_agent=data.get("of_sub_agent", ""),
     )
 
 

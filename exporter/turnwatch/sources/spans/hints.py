@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import agent_name, conversation_of, service_name
+from turnwatch.sources.spans.facts import ToolFact, agent_name, conversation_of, service_name
 from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
@@ -22,6 +22,8 @@ def give_hints(scope: Scope, span: SpanData, dialect: Dialect) -> None:
         scope.conversation = conversation_of(span)
     if not scope.service:
         scope.service = service_name(span)
+    if shape.is_of_sub_agent:
+        scope.saw_agent = True
 
 
 def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
@@ -33,6 +35,11 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
         scope.agent_usage = usage_of_agent(span)
         scope.model_name = scope.model_name or shortened(str(span.attributes.get("gen_ai.request.model") or ""))
     scope.stop_reason = stop_reason_of(span)
+
+
+def called_agent(span: SpanData, fact: ToolFact) -> str:
+    """What to call a sub-agent that this tool call runs and that nothing else names."""
+    return shortened(str(span.attributes.get(fact.dialect.sub_agent_in) or "")) or fact.call.tool
 
 
 def own_name(span: SpanData, dialect: Dialect) -> str:

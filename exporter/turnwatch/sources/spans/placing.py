@@ -21,15 +21,17 @@ class CallPlace:
     Attributes:
         above: The scope in which it counts.
         tool: The tool; None for a model call.
+        agent: What to call a sub-agent that it runs.
         scope: Who wrote its span.
         within: The sub-agent's turn that hangs under it, if there is one.
     """
 
-    __slots__ = ("above", "scope", "tool", "within")
+    __slots__ = ("above", "agent", "scope", "tool", "within")
 
-    def __init__(self, fact: Fact, above: Scope) -> None:
+    def __init__(self, fact: Fact, above: Scope, agent: str = "") -> None:
         self.above = above
         self.tool = fact.call.tool if isinstance(fact, ToolFact) else None
+        self.agent = agent
         self.scope = fact.scope
         self.within: Scope | None = None
 

@@ -53,6 +53,7 @@ class Shape:
         tool_name, arguments, result, call_id, input_hash, failed_when: Of a tool call.
         model_name, provider, response_id: Of a model call.
         agent_name, conversation: Of an agent.
+        is_of_sub_agent: They belong to a sub-agent, which may have no span of its own.
         may_name_agent: An agent is named, perhaps in the metadata.
         input, output, cache_read, cache_write, reasoning: Token counts.
         has_usage_object: Token counts may stand in an object of the dialect's own.
@@ -74,6 +75,7 @@ class Shape:
         "input",
         "input_hash",
         "is_of_interest",
+        "is_of_sub_agent",
         "is_unrelated",
         "may_be_counted",
         "may_name_agent",
@@ -110,7 +112,8 @@ class Shape:
         self.response_id = there(_MODEL["response_id"])
         self.agent_name = there(_AGENT["name"])
         self.may_name_agent = bool(self.agent_name) or METADATA in names
-        self.conversation = there(_AGENT["conversation"])
+        self.conversation = there((self.dialect.conversation_in, *_AGENT["conversation"]))
+        self.is_of_sub_agent = self.dialect.of_sub_agent in names
         self.input = there(_USAGE["input"])
         self.output = there(_USAGE["output"])
         self.cache_read = there(_USAGE["cache_read"])
@@ -130,6 +133,7 @@ def _asked_for() -> frozenset[str]:
         names.update(_TOOL[kind])
     names.update(name for name, _ in _TOOL["failed_when"])
     names.update(attribute for dialect in DIALECTS for attribute, _ in dialect.components)
+    names.update(name for dialect in DIALECTS for name in (dialect.conversation_in, dialect.of_sub_agent) if name)
     return frozenset(names)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from turnwatch.core.events import STOP_REASONS
+from turnwatch.sources.spans.messages import wants_tools
 from turnwatch.sources.spans.span import SpanData
 
 # Classes of errors by which frameworks cut a turn short, by a word in their names.
@@ -18,6 +19,11 @@ _LIMITS: Final = (
     ("cancelled", "user_cancelled"),
     ("keyboardinterrupt", "user_cancelled"),
 )
+
+
+def is_last_reply(span: SpanData) -> bool:
+    """Whether a sub-agent ended with this model call, which failed or asked for no tool."""
+    return span.shape.is_of_sub_agent and (span.failed or wants_tools(span.attributes) is False)
 
 
 def stop_reason_of(span: SpanData) -> str:

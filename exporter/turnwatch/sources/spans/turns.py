@@ -138,6 +138,7 @@ class Turns:
         kept.key = above.key
         kept.is_agent = above.is_agent
         kept.take_hints(gone)
+        kept.ended_ns = max(kept.ended_ns, gone.ended_ns)
         gone.into = kept
         kept.adopt_waiting(gone)
         self._unsettled.pop(gone, None)
