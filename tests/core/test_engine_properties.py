@@ -246,8 +246,8 @@ def test_published_digests_give_the_same_verdicts_as_the_text(sequence):
             return call
         text = call.result.whole or ""
         call.result = Evidence.from_digests(
-            call.result.exact.hex(),
-            call.result.normal.hex() if isinstance(call.result.normal, bytes) else None,
+            f"{call.result.exact:x}",
+            f"{call.result.normal:x}",
             call.result.simhash,
             head=text[:200],
             length=len(text),

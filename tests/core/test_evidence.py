@@ -1,9 +1,11 @@
 import dataclasses
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from turnwatch.core import evidence as evidence_module
 from turnwatch.core.evidence import Evidence, evidence_of, normalise, reads_as_nothing, same_page, simhash
 
 PAGE = " ".join(f"word{letter} stands here" for letter in "abcdefghijklmnopqrstuvwxyz")
@@ -64,6 +66,22 @@ def test_short_texts_have_no_simhash():
 def test_reads_as_nothing(text):
     assert reads_as_nothing(text)
     assert Evidence.of(text).empty
+
+
+_PIECES = ["no", "not found", "nothing", "null", "0", "rows", "results", "matching", "for", "n/a", "empty set", "there are",
+           "data", "undefined", "the", "x", "{", "}", "[", "]", '"a"', ":", ",", "<output>", "</b>", "<", " ", "\n", "!"]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))
+def test_what_is_told_from_nothing_by_its_beginning_is_so_by_its_whole(text):
+    read = reads_as_nothing(text)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(evidence_module, "_BEGINS_AS_NOTHING", re.compile(""))
+        assert reads_as_nothing(text) == read
+
+
+def test_a_long_beginning_of_markup_is_passed_over_once():
+    assert not reads_as_nothing("(" * 200 + "x")
 
 
 @pytest.mark.parametrize(

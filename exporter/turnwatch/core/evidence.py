@@ -8,7 +8,9 @@ from typing import Any, Final, final
 
 import orjson
 
-Digest = bytes | str | int
+# Of text at hand Python's own hash, which is keyed by the process: digests of two processes cannot be compared, and
+# nobody outside can make two texts of one digest. Sources that publish digests give text.
+Digest = str | int
 
 # Normalising and shingling cost time in proportion to the text, so a longer text is compared by its exact digest only.
 _MAX_FUZZY_CHARS: Final = 65_536
@@ -45,11 +47,7 @@ class Evidence:
     def of(cls, result: object) -> Evidence:
         """Evidence of a result that is at hand: text, bytes, or any object. Never raises."""
         text = result if type(result) is str else _read(result)[0]
-        try:
-            raw = text.encode()
-        except UnicodeEncodeError:
-            raw = text.encode("utf-8", "surrogatepass")
-        evidence = cls(hashlib.sha256(raw).digest()[:8])
+        evidence = cls(hash(text))
         evidence._text = text
         evidence._length = len(text)
         return evidence
@@ -116,14 +114,14 @@ class Evidence:
         text = self.whole
         if text is None:
             return None
-        bare = _DIGITS.sub("0", text)
-        return hash_text(bare) if _DIGITS.search(text) else None
+        bare, found = _DIGITS.subn("0", text)
+        return hash(bare) if found else None
 
     @property
     def bag(self) -> Digest:
         """Digest of the words of a short text whatever their order; the exact digest of a longer one."""
         text = self.whole
-        return self.exact if text is None else hash_text(" ".join(sorted(set(_WORDS.findall(text.lower())))))
+        return self.exact if text is None else hash(frozenset(_WORDS.findall(text.lower())))
 
     @property
     def empty(self) -> bool:
@@ -147,7 +145,7 @@ class Evidence:
             self._normal = self.exact
             return
         normal = normalise(text)
-        self._normal = hash_text(normal)
+        self._normal = hash((normal,))  # never the exact digest of the same text: the engine keeps both in one table
         self._sim = simhash(normal)
 
 
@@ -203,11 +201,6 @@ _JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.O
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 # Numbers, and ids: words with a digit in them.
 _DIGITS: Final = re.compile(r"\w*\d\w*(?:[.,:-]\w*\d\w*)*")
-
-
-def hash_text(text: str) -> bytes:
-    """A short digest of a text."""
-    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
 # What differs between two runs of the same command although nothing that matters changed, each after what is no
@@ -298,7 +291,7 @@ def same_page(one: int | None, other: int | None) -> bool:
 
 
 # A tool that names nothing: markup, brackets and a few words are all that is left.
-_MARKUP: Final = re.compile(r"</?[a-z_]+>|[\s\[\]{}()\"'`.,:;!*_-]+", re.IGNORECASE)
+_MARKUP: Final = re.compile(r"</?[a-z_]+>|[\s\[\]{}()\"'`.,:;!*_-]++", re.IGNORECASE)
 _NOTHING: Final = re.compile(
     r"(?:|null|none|nil|undefined|n/a|empty|0|0\s?(?:results?|rows?|matches|items?|hits|records?|files?)(?:\s?found)?"
     r"|(?:there (?:are|were) )?no (?:\w+ ){0,2}(?:results?|rows?|match(?:es)?|matching \w+|items?|hits|records?|files?"
@@ -310,11 +303,24 @@ _NOTHING: Final = re.compile(
 _EMPTY_MEMBERS: Final = re.compile(r"\{(?:\s*\"[^\"]*\"\s*:\s*(?:\[\s*\]|\{\s*\}|null|0|\"\"|false|true)\s*,?)+\s*\}")
 
 
+# How every _NOTHING begins, markup passed over. Few other results do, and they are told apart by this alone.
+_BEGINS_AS_NOTHING: Final = re.compile(
+    rf"(?:{_MARKUP.pattern})*+(?:$|n[iou/]|undef|empty|0|there|result|data|items|rows|hits|match|record|document)",
+    re.IGNORECASE,
+)
+
+
 def reads_as_nothing(text: str) -> bool:
     """Whether a short text says that there is nothing."""
     stripped = text.strip()
-    if _EMPTY_MEMBERS.fullmatch(stripped) and re.search(r"\[\s*\]|\{\s*\}|null|\b0\b", stripped):
+    if (
+        stripped.startswith("{")
+        and _EMPTY_MEMBERS.fullmatch(stripped)
+        and re.search(r"\[\s*\]|\{\s*\}|null|\b0\b", stripped)
+    ):
         return True
+    if _BEGINS_AS_NOTHING.match(stripped) is None:
+        return False
     return _NOTHING.fullmatch(_MARKUP.sub(" ", stripped).strip()) is not None
 
 
