@@ -58,6 +58,26 @@ def counts():
     set_default_watch(None)
 
 
+class EndedTurns(list):
+    """Turns in the order in which they ended."""
+
+    def model_ended(self, turn, call):
+        pass
+
+    def tool_ended(self, turn, call):
+        pass
+
+    def turn_ended(self, turn):
+        self.append(turn)
+
+
+@pytest.fixture
+def turns(counts):
+    turns = EndedTurns()
+    tw.default_watch().listeners.append(turns)
+    return turns
+
+
 @pytest.fixture
 def provider(counts):
     """A tracer provider that turnwatch watches."""

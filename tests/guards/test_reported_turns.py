@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextvars import Context
+
 import pytest
 
 import turnwatch as tw
@@ -20,6 +22,36 @@ def test_a_turn_that_begins_while_a_tool_runs_is_a_child_and_pays_along(watch):
         helper.close()
         running.returned("nothing")
     assert ReportedTurn("other", watch=watch).state.parent is None
+
+
+def test_of_calls_in_begin_and_end_only_those_that_run_in_this_context_have_children(watch):
+    opener = TurnOpener("", None, watch, {})
+    boss = opener.open("boss", "c-1")
+    boss.begin_tool("elsewhere")
+    assert opener.open("other", "c-2").state.parent is None
+    first, second = (boss.begin_tool("here", {"n": n}, runs_here=True) for n in (1, 2))
+    helper = opener.open("helper", "a session of its own").state
+    assert (helper.parent, helper.conversation_id) == (boss.state, "c-1")
+    first.returned("rows")
+    second.failed_saying("no rows")
+    assert opener.open("other", "c-2").state.conversation_id == "c-2"
+
+
+def test_a_call_that_is_refused_has_no_children(watch):
+    boss = ReportedTurn("boss", watch=watch, limits=tw.Limits(max_tool_calls=1))
+    boss.begin_tool("here", runs_here=True).returned("rows")
+    with pytest.raises(tw.ToolBudgetExceeded):
+        boss.begin_tool("here", runs_here=True)
+    assert ReportedTurn("other", watch=watch).state.parent is None
+
+
+def test_a_call_that_ends_in_another_context_leaves_that_one_as_it_is(watch):
+    boss, here = ReportedTurn("boss", watch=watch), ReportedTurn("here", watch=watch)
+    elsewhere = Context().run(boss.begin_tool, "t", runs_here=True)
+    with here.tool_call("t") as running:
+        elsewhere.returned("rows")
+        assert ReportedTurn("helper", watch=watch).state.parent is here.state
+        running.returned("rows")
 
 
 def test_a_parent_may_be_named_and_one_that_is_over_is_none(watch):

@@ -91,6 +91,15 @@ class ToolCallInProgress:
         """The tool raised. Raises nothing: the tool's own exception goes first."""
         self._error(error, "error")
 
+    def failed_saying(self, message: object) -> None:
+        """The tool failed, and there is no exception but what the model is told of it. Raises nothing."""
+        try:
+            self.call.outcome, self.call.error_type = "error", "tool_error"
+            self.call.result = Evidence.of(message)
+        except Exception:
+            self._watch.internal_error("a tool's error")
+        self._end(self.call, None)
+
     def refused(self, error: Exception) -> None:
         """The tool was kept from running, and this is raised for it. Raises nothing itself."""
         self._error(error, "denied")

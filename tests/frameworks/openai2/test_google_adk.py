@@ -5,11 +5,12 @@ from google.adk.agents import Agent
 from google.adk.agents.run_config import RunConfig, StreamingMode
 from google.adk.models.google_llm import Gemini
 from google.adk.runners import InMemoryRunner
+from google.adk.tools.agent_tool import AgentTool
 from google.genai import types
 
 import turnwatch as tw
 from frameworks import stub_model
-from frameworks.stub_model import TOOL
+from frameworks.stub_model import TOOL, Reply
 from turnwatch.guards.frameworks.google_adk import TurnPlugin
 
 MODEL = "gemini-2.5-flash"
@@ -95,3 +96,22 @@ async def test_a_tool_call_past_the_limit_is_refused(model, tool, counts):
     await _run(_runner(model, tool, TurnPlugin(limits=tw.Limits(max_tool_calls=2))))
     assert len(tool.calls) == 2
     assert counts("agent_turns_total", stop_reason="max_tool_calls") == 1
+
+
+async def test_an_agent_used_as_a_tool_is_a_turn_below_and_pays_from_the_budget_of_the_one_that_asked(model, turns):
+    def script(number, request):
+        if "You help." in request.text:
+            return Reply("None.")
+        return Reply("None.") if number > 1 else Reply(calls=[("helper", {"request": text}) for text in ("a", "b")])
+
+    model.script = script
+    llm = Gemini(model=MODEL, base_url=model.url)
+    helper = Agent(name="helper", instruction="You help.", model=llm)
+    boss = Agent(name="boss", model=llm, tools=[AgentTool(helper)])
+    plugin = TurnPlugin(limits=tw.Limits(max_tokens=3000))
+    events = await _run(InMemoryRunner(agent=boss, app_name="shop", plugins=[plugin]))
+    assert events[-1].error_code == "max_turn_tokens"
+    *helpers, last = turns
+    assert [turn.agent for turn in turns] == ["helper", "helper", "boss"]
+    assert all((turn.parent, turn.conversation_id) == (last, last.conversation_id) for turn in helpers)
+    assert [turn.iterations for turn in turns] == [1, 1, 1]

@@ -112,6 +112,34 @@ async def test_an_error_of_the_model_ends_the_turn(model, tool, counts):
     assert counts("agent_turns_total", stop_reason="error") == 1
 
 
+@WAYS
+@pytest.mark.parametrize("kind", ["as_tool", "function"])
+async def test_an_agent_used_as_a_tool_is_a_turn_below_and_pays_from_the_budget_of_the_one_that_asked(
+    model, tool, turns, run, kind
+):
+    def script(number, request):
+        if "You help." in request.text:
+            return Reply("None.")
+        return Reply("None.") if number > 1 else Reply(calls=[("helper", {"input": "Where?"})])
+
+    model.script = script
+    helper = _agent(model, tool, TurnHooks())
+    helper.name, helper.system_prompt = "helper", "You help."
+
+    @as_tool(name="helper")
+    def ask_helper(input: str) -> str:
+        """Ask the helper."""
+        return str(helper(input))
+
+    boss = _agent(model, tool, TurnHooks(limits=tw.Limits(max_tokens=2000)))
+    boss.tool_registry.process_tools([helper.as_tool() if kind == "as_tool" else ask_helper])
+    with pytest.raises(tw.BudgetExceeded):
+        await run(boss)
+    first, last = turns
+    assert (first.agent, first.iterations, first.parent) == ("helper", 1, last)
+    assert (last.agent, last.iterations, last.stop_reason) == ("support-bot", 1, "max_turn_tokens")
+
+
 # Spans
 
 

@@ -139,3 +139,54 @@ def test_a_stop_arrives_in_another_process_as_a_plain_one():
     arrived = pickle.loads(pickle.dumps(stopped))
     assert type(arrived) is tw.BudgetExceeded
     assert (str(arrived), arrived.stop_reason, arrived.partial) == ("spent", "max_turn_tokens", ["row"])
+
+
+def _boss(model, helper):
+    client = AsyncOpenAI(base_url=f"{model.url}/v1", max_retries=0)
+    return Agent(
+        name="boss",
+        model=OpenAIChatCompletionsModel(model="gpt-4o-mini", openai_client=client),
+        model_settings=ModelSettings(include_usage=True),
+        tools=[helper],
+    )
+
+
+async def _ask_helper_twice(model, tool, stream, limits):
+    """A boss asks its helper two things at once; each time the helper searches once."""
+    hooks = TurnHooks(limits=limits)
+    helper = _agent(model, tool, "chat").clone(name="helper", instructions="You help.")
+    model.script = _helped
+    return await _run(_boss(model, helper.as_tool("ask_helper", "Ask.", hooks=hooks)), stream, hooks=hooks)
+
+
+def _helped(number, request):
+    asked = sum(message["role"] == "assistant" for message in request.body["messages"])
+    if "You help." in request.text:
+        return Reply("None.") if asked else Reply(calls=[(TOOL, {"customer_id": "C-1"})])
+    return (
+        Reply("None.") if asked else Reply(calls=[("ask_helper", {"input": "Where?"}), ("ask_helper", {"input": "?"})])
+    )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_agent_used_as_a_tool_has_turns_of_its_own_below_that_of_the_agent_that_asked(
+    model, tool, counts, stream
+):
+    assert (await _ask_helper_twice(model, tool, stream, None)).strip() == "None."
+    assert counts("agent_turns_total", agent="boss", stop_reason="final_answer") == 1
+    assert counts("agent_turns_total", agent="helper", stop_reason="final_answer") == 2
+    assert counts("agent_model_calls_total", agent="boss") == 2
+    assert counts("agent_model_calls_total", agent="helper") == 4
+    assert counts("agent_tool_calls_total", agent="helper", tool=TOOL, outcome="ok") == 2
+    assert counts("agent_open_turns") == 0
+    assert counts("turnwatch_internal_errors_total") == 0
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_agent_used_as_a_tool_pays_from_the_budget_of_the_agent_that_asked(model, tool, counts, stream):
+    with pytest.raises(tw.BudgetExceeded):
+        await _ask_helper_twice(model, tool, stream, tw.Limits(max_tokens=4000))
+    # Of 1,100 tokens each: one of the boss's own, two or three of the helper's before the fifth call is refused
+    assert counts("agent_model_calls_total", agent="boss") == 1
+    assert counts("agent_model_calls_total", agent="helper") <= 3
+    assert counts("agent_turns_total", agent="boss", stop_reason="max_turn_tokens") == 1

@@ -127,7 +127,7 @@ class TurnHooks:
         if name == "PostToolUse":
             running.returned(event.get("tool_response"))
         else:
-            session.turn.fail_tool(running.call, event.get("error"))
+            running.failed_saying(event.get("error"))
         nudge = session.turn.take_nudge()
         return {} if nudge is None else {"hookSpecificOutput": {"hookEventName": name, "additionalContext": nudge}}
 

@@ -99,7 +99,7 @@ class ClientTurn:
             if running is None:
                 continue
             if answered.failed:
-                self.reported.fail_tool(running.call, answered.result)
+                running.failed_saying(answered.result)
             else:
                 running.returned(answered.result)
 

@@ -253,7 +253,7 @@ class TurnHooks:
         result = context.raw_tool_result if context.raw_tool_result is not None else context.tool_result
         try:
             if isinstance(result, str) and result.startswith(_FAILED):
-                work.turn.fail_tool(running.call.call, result)
+                running.call.failed_saying(result)
             elif isinstance(result, str) and result.startswith(_BLOCKED):
                 running.call.returned(result, outcome="denied")
             else:

@@ -32,7 +32,7 @@ class _Invocation:
 
 
 class TurnPlugin(BasePlugin):
-    """Watches and guards each invocation as one turn, its sub-agents included.
+    """Watches and guards each invocation as one turn, agents after a transfer included.
 
     ::
 
@@ -41,7 +41,8 @@ class TurnPlugin(BasePlugin):
     A plugin cannot raise: a stop refuses the model or tool call, and the invocation ends with an event whose text
     says why, whose ``error_code`` is the stop's reason and whose ``custom_metadata["turnwatch"]`` is the stop as a
     dictionary. ``stops`` has the exceptions themselves, with their partial results, by invocation id. A nudge is the
-    last content of the model's next request, and not in the session.
+    last content of the model's next request, and not in the session. An agent used as a tool is a turn below, and pays
+    from the budget of the invocation.
 
     Args:
         agent: The agent's name; that of the invocation's first agent when left out.
@@ -152,7 +153,9 @@ class TurnPlugin(BasePlugin):
         invocation = self._invocation(tool_context)
         call_id = tool_context.function_call_id
         try:
-            invocation.tools[call_id] = invocation.turn.begin_tool(tool.name, tool_args, call_id=call_id)
+            invocation.tools[call_id] = invocation.turn.begin_tool(
+                tool.name, tool_args, call_id=call_id, runs_here=True
+            )
         except TurnStopped as stopped:
             self._stopped(tool_context, invocation, stopped)
             return {"error": f"Stopped: {stopped}"}
@@ -168,7 +171,7 @@ class TurnPlugin(BasePlugin):
             return
         try:
             if isinstance(result, dict) and set(result) == {"error"}:
-                invocation.turn.fail_tool(running.call, result["error"])
+                running.failed_saying(result["error"])
             else:
                 running.returned(result)
         except TurnStopped as stopped:

@@ -161,7 +161,7 @@ class TurnMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         try:
             with turn.tool_call(asked["name"], asked["args"], call_id=asked["id"]) as running:
                 output = handler(request)
-                tool_returned(turn, running, output)
+                tool_returned(running, output)
         except TurnStopped as stopped:
             return self._refused(turn, asked, stopped)
         except BaseException as error:
@@ -175,7 +175,7 @@ class TurnMiddleware(AgentMiddleware[WatchedState, Any, Any]):
         try:
             with turn.tool_call(asked["name"], asked["args"], call_id=asked["id"]) as running:
                 output = await handler(request)
-                tool_returned(turn, running, output)
+                tool_returned(running, output)
         except TurnStopped as stopped:
             return self._refused(turn, asked, stopped)
         except BaseException as error:

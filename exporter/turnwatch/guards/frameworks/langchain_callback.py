@@ -176,10 +176,10 @@ class TurnCallback(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any) -> None:
         """The tool has returned."""
-        running, turn = self._tools.pop(run_id, None), self._turns.get(run_id)
+        running = self._tools.pop(run_id, None)
         try:
-            if running is not None and turn is not None:
-                tool_returned(turn, running, output)
+            if running is not None:
+                tool_returned(running, output)
         except TurnStopped as stopped:
             self._closed(run_id, parent_run_id, stopped)
             raise

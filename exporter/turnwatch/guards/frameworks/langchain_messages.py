@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from turnwatch.guards.frameworks.reported import ReportedTurn
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
 
-def tool_returned(turn: ReportedTurn, running: ToolCallInProgress, output: Any) -> None:
+def tool_returned(running: ToolCallInProgress, output: Any) -> None:
     """Note what a tool returned: a ToolMessage, a Command with one, or anything.
 
     Raises:
@@ -18,7 +17,7 @@ def tool_returned(turn: ReportedTurn, running: ToolCallInProgress, output: Any) 
     if message is None:
         running.returned(output)
     elif getattr(message, "status", "success") == "error":
-        turn.fail_tool(running.call, message.content)
+        running.failed_saying(message.content)
     else:
         running.returned(message.content)
 

@@ -63,7 +63,7 @@ def _watched(inner: Any, declared: dict[str, Any]) -> Any:
             result = await inner(name, arguments, *args, **kwargs)
             said = _content(result)
             if _is_error(result):
-                turn.fail_tool(running.call, said)
+                running.failed_saying(said)
             else:
                 running.returned(said)
         return result

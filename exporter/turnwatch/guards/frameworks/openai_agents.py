@@ -26,12 +26,21 @@ MAX_RUNS: Final = 1_000
 
 
 class _Run:
-    """One run of the runner: its turn and what is under way."""
+    """One run of the runner: its turn and what is under way.
 
-    def __init__(self, turn: ReportedTurn, usage: object) -> None:
+    Attributes:
+        turn: Its turn.
+        usage: Shared by all contexts of a run, those of agents that it runs as tools included.
+        approvals: Shared by all contexts of a run, but not with agents that it runs as tools.
+        models: Model calls that run, by agent: an agent never waits for two at once.
+        tools: Tool calls that run, by id.
+    """
+
+    def __init__(self, turn: ReportedTurn, usage: object, approvals: object) -> None:
         self.turn = turn
         self.usage = usage
-        self.models: dict[int, ModelCall] = {}  # by agent: two never wait for a model at once
+        self.approvals = approvals
+        self.models: dict[int, ModelCall] = {}
         self.tools: dict[str, ToolCallInProgress] = {}
 
 
@@ -40,7 +49,12 @@ class TurnHooks(RunHooks[Any]):
 
     ::
 
-        result = await Runner.run(agent, question, hooks=TurnHooks(on_loop="nudge", limits=Limits(max_usd=1.0)))
+        hooks = TurnHooks(on_loop="nudge", limits=Limits(max_usd=1.0))
+        agent = Agent(..., tools=[helper.as_tool("helper", "Knows the orders.", hooks=hooks)])
+        result = await Runner.run(agent, question, hooks=hooks)
+
+    An agent that is used as a tool runs without hooks unless ``as_tool`` is given them. With the same ones, each run of
+    it is a turn below that of the agent that asked, and pays from its budget.
 
     A stop is raised out of ``Runner.run``, or out of ``stream_events``, as an ``AgentsException`` that is a
     ``TurnStopped`` as well; the SDK puts what the run had produced in its ``run_data``. A nudge is the last item of
@@ -65,21 +79,32 @@ class TurnHooks(RunHooks[Any]):
         **guarding: Unpack[Guarding],
     ) -> None:
         self._opener = TurnOpener(agent, conversation_id, watch, guarding)
-        self._runs: dict[int, _Run] = {}  # by the identity of the usage that all contexts of a run share
+        self._runs: dict[tuple[int, int], _Run] = {}  # by the identities of usage and approvals, which a run holds
         self._lock = fork_safe_lock()
 
     def _run(self, context: Any, agent: Any) -> _Run:
-        """The run that this context belongs to. Contexts of tools are others, but share the run's usage."""
-        usage = context.usage
-        run = self._runs.get(id(usage))
+        """The run that this context belongs to."""
+        usage, approvals = context.usage, getattr(context, "_approvals", None)
+        key = (id(usage), id(approvals))
+        run = self._runs.get(key)
         if run is None or (run.turn.is_own and run.turn.state.ended):
-            turn = self._opener.open(getattr(agent, "name", None), getattr(get_current_trace(), "group_id", None))
-            run = _Run(turn, usage)
+            turn = self._opener.open(
+                getattr(agent, "name", None),
+                getattr(get_current_trace(), "group_id", None),
+                parent=self._caller(usage),
+            )
+            run = _Run(turn, usage, approvals)
             for silent in self._silent():
                 silent.turn.close("error")
             with self._lock:
-                self._runs[id(usage)] = run
+                self._runs[key] = run
         return run
+
+    def _caller(self, usage: object) -> ReportedTurn | None:
+        """The turn whose tool is the agent that begins to run: the innermost of those that share its usage."""
+        with self._lock:
+            runs = reversed(self._runs.values())
+            return next((run.turn for run in runs if run.usage is usage and run.tools), None)
 
     def _silent(self) -> list[_Run]:
         """The runs of which nothing more is to be expected, taken off the list."""
@@ -91,7 +116,7 @@ class TurnHooks(RunHooks[Any]):
 
     def _forget(self, run: _Run) -> None:
         with self._lock:
-            self._runs.pop(id(run.usage), None)
+            self._runs.pop((id(run.usage), id(run.approvals)), None)
 
     async def on_agent_start(self, context: Any, agent: Any) -> None:
         """An agent takes over; the first one opens the turn."""

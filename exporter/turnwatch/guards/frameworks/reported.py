@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, Unpack, final
 
@@ -76,10 +77,7 @@ class ReportedTurn:
         turn = current_turn()
         self.is_own = turn is None
         if turn is None:
-            above = _tool_of.get() if parent is None else parent.state
-            if above is not None and (above.ended or (watch is not None and watch is not above.watch)):
-                above = None
-            turn = Turn(agent, conversation_id, watch=watch, **guarding).open(above)
+            turn = Turn(agent, conversation_id, watch=watch, **guarding).open(_above(parent, watch))
         elif turn.state.guard is not None and (limits := guarding.get("limits")) is not None:
             turn.state.guard.tighten(limits)
         self.turn = turn
@@ -146,8 +144,16 @@ class ReportedTurn:
 
     # Tool calls
 
-    def begin_tool(self, name: str, args: object = MISSING, *, call_id: str | None = None) -> ToolCallInProgress:
+    def begin_tool(
+        self, name: str, args: object = MISSING, *, call_id: str | None = None, runs_here: bool = False
+    ) -> ToolCallInProgress:
         """Count and admit a tool call; tell what is returned what came of it.
+
+        Args:
+            name: The tool's name.
+            args: Its arguments.
+            call_id: The model's id for the call.
+            runs_here: The tool runs in this context, so a turn that is opened here before it ends is a child.
 
         Raises:
             TurnStopped: A guard refuses it. It is counted, as denied.
@@ -156,20 +162,22 @@ class ReportedTurn:
         call = ToolCall(name, args, call_id=call_id, agent=state.agent)
         state.begin_call(call)
         _begun(state.watch, call)
-        in_progress = ToolCallInProgress(call, self._end_tool, state.watch)
+        end = functools.partial(self._leave_tool, _tool_of.get()) if runs_here else self._end_tool
+        in_progress = ToolCallInProgress(call, end, state.watch)
         if state.guard is not None:
             try:
                 state.guard.before_tool(call)
             except TurnStopped as stopped:
                 in_progress.refused(stopped)
                 raise
+        if runs_here:
+            _tool_of.set(state)
         return in_progress
 
-    def fail_tool(self, call: ToolCall, message: object) -> None:
-        """Note that a tool failed, where there is no exception but what the model is told of it. Raises nothing."""
-        call.outcome, call.error_type = "error", "tool_error"
-        call.result = Evidence.of(message)
-        self._end_tool(call, None)
+    def _leave_tool(self, around: TurnState | None, call: ToolCall, result: object) -> None:
+        if _tool_of.get() is self.state:  # not where the call ends in another context than it began in
+            _tool_of.set(around)
+        self._end_tool(call, result)
 
     def _end_tool(self, call: ToolCall, result: object) -> None:
         state = self.state
@@ -203,14 +211,13 @@ class ReportedTurn:
     def tool_call(
         self, name: str, args: object = MISSING, *, call_id: str | None = None
     ) -> Iterator[ToolCallInProgress]:
-        """Wrap a tool call; tell what is yielded of the result. What the block raises passes unchanged.
+        """Wrap a tool call; what is yielded must be told of the result. What the block raises passes unchanged.
 
         Raises:
             TurnStopped: A guard refuses the call, or the turn is stuck.
         """
-        in_progress = self.begin_tool(name, args, call_id=call_id)
+        in_progress = self.begin_tool(name, args, call_id=call_id, runs_here=True)
         call = in_progress.call
-        token = _tool_of.set(self.state)
         try:
             with running(call):
                 yield in_progress
@@ -218,9 +225,6 @@ class ReportedTurn:
             if call.ended is None:
                 in_progress.failed(error)
             raise
-        finally:
-            with suppress(ValueError):  # left in another context than it was entered in
-                _tool_of.reset(token)
 
     # The end
 
@@ -281,7 +285,8 @@ class TurnOpener:
 
         Args:
             agent: The framework's name of the agent, if it has one.
-            conversation_id: The framework's id of the conversation, session or thread, if it has one.
+            conversation_id: The framework's id of the conversation, session or thread, if it has one. A child is in
+                its parent's.
             parent: See ``ReportedTurn``.
 
         Raises:
@@ -289,9 +294,18 @@ class TurnOpener:
         """
         name = self._agent or ("" if agent is None else str(agent))
         conversation = self._conversation_id
-        if conversation is None and conversation_id not in (None, ""):
+        # A sub-agent often gets a session of its own, but the conversation is the one that the user is in.
+        if conversation is None and conversation_id not in (None, "") and _above(parent, self._watch) is None:
             conversation = str(conversation_id)
         return ReportedTurn(name, conversation, watch=self._watch, parent=parent, **self._guarding)
+
+
+def _above(parent: ReportedTurn | None, watch: Watch | None) -> TurnState | None:
+    """The turn that a turn opened now is a child of: the one named, or the one whose tool runs here."""
+    above = _tool_of.get() if parent is None else parent.state
+    if above is None or above.ended or (watch is not None and watch is not above.watch):
+        return None
+    return above
 
 
 def _begun(watch: Watch, call: ModelCall | ToolCall) -> None:

@@ -95,7 +95,7 @@ class TurnCallbacks:
         running = [turn.begin_tool(call.name, call.arguments, call_id=call.id) for call in asked]
         for one in running:
             if step.error is not None:
-                turn.fail_tool(one.call, step.error.message)
+                one.failed_saying(step.error.message)
             else:
                 one.returned(step.observations)
 

@@ -121,7 +121,7 @@ class TurnHooks(HookProvider):
         use = event.tool_use
         try:
             invocation.tools[use["toolUseId"]] = invocation.turn.begin_tool(
-                use["name"], use["input"], call_id=use["toolUseId"]
+                use["name"], use["input"], call_id=use["toolUseId"], runs_here=True
             )
         except TurnStopped as stopped:
             invocation.turn.stopped = stopped
@@ -138,7 +138,7 @@ class TurnHooks(HookProvider):
             if event.exception is not None:
                 running.failed(event.exception)
             elif event.result["status"] == "error":
-                invocation.turn.fail_tool(running.call, result)
+                running.failed_saying(result)
             else:
                 running.returned(result)
         except TurnStopped as stopped:
