@@ -8,10 +8,12 @@ SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+UV := .venvs/uv/bin/uv
 # Frameworks that do not install together: one virtual environment for each set.
 FRAMEWORKS := $(patsubst tests/frameworks/%/requirements.txt,%,$(wildcard tests/frameworks/*/requirements.txt))
+FRAMEWORK_TESTS := $(FRAMEWORKS:%=test-%)
 
-.PHONY: help demo test test-newer test-frameworks lint format generate picture preview bench servers redis terminal clean
+.PHONY: help demo test test-newer test-frameworks $(FRAMEWORK_TESTS) lint format generate picture preview bench servers redis terminal clean
 
 help: ## Say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
@@ -23,18 +25,20 @@ test: $(INSTALLED) servers redis terminal ## Run every test, with coverage
 	$(BIN)/pytest -m heavy
 	$(BIN)/pytest -m "not heavy" --numprocesses 2 --dist loadscope --cov --cov-fail-under=90
 
-test-frameworks: $(FRAMEWORKS:%=.venvs/%/.installed) ## Run the tests with real agent frameworks, each set in an environment of its own
-	@for set in $(FRAMEWORKS); do echo "== $$set"; \
-	FRAMEWORKS_ENVIRONMENT=$$set .venvs/$$set/bin/python -m pytest -o filterwarnings= -W ignore tests/frameworks/$$set; done
+test-frameworks: $(FRAMEWORK_TESTS) ## Run the tests with real agent frameworks, each set in an environment of its own
+
+$(FRAMEWORK_TESTS): test-%: .venvs/%/.installed
+	@echo "== $*"; \
+	FRAMEWORKS_ENVIRONMENT=$* .venvs/$*/bin/python -m pytest -o filterwarnings= -W ignore tests/frameworks/$*
 
 NEWER_TESTS := $(addprefix tests/pack/test_,rules.py overrides.py recording_rules.py queries_on_prometheus.py)
 test-newer: $(INSTALLED) servers ## Run the tests of rules and queries on the Prometheus of the next Debian release
 	@if programs=$$(.ci/newer-prometheus build/newer-prometheus); then \
-	PATH="$$programs:$$PATH" $(BIN)/pytest $(NEWER_TESTS); \
+	PATH="$$programs:$$PATH" $(BIN)/pytest --numprocesses 2 $(NEWER_TESTS); \
 	else echo "SKIPPED: no newer Prometheus could be had, so the rules were tested on the installed one ONLY." >&2; fi
 
-.venvs/%/.installed: tests/frameworks/%/requirements.txt pyproject.toml
-	.ci/set-up .venvs/$* '.[otel,serve]' -r $<
+.venvs/%/.installed: tests/frameworks/%/requirements.txt pyproject.toml | $(UV)
+	.ci/set-up .venvs/$* --editable '.[otel,serve]' -r $<
 	@if [ -f tests/frameworks/$*/package.json ]; then \
 	command -v npm >/dev/null || .ci/debian-install nodejs npm; \
 	npm install --prefix tests/frameworks/$* --no-package-lock --no-audit --no-fund --silent; fi
@@ -83,9 +87,12 @@ terminal:
 	@command -v tmux >/dev/null || .ci/debian-install tmux \
 	|| echo "tmux is not here: turnwatch top is not tested in a terminal." >&2
 
-$(INSTALLED): pyproject.toml
-	.ci/set-up $(VENV)
+$(INSTALLED): pyproject.toml | $(UV)
+	.ci/set-up $(VENV) --editable '.[dev]'
 	@touch $@
+
+$(UV):
+	.ci/set-up .venvs/uv uv || echo "uv is not to be had: pip installs everything, which takes minutes." >&2
 
 clean: ## Remove what was built
 	rm -rf $(VENV) .venvs dist build .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
