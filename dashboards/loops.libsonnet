@@ -7,6 +7,7 @@ function(config)
   local ofTool = ['agent', 'tool'];
   local loopAlerts = ['agent=~"$agent"', 'alertname=~"AgentDuplicateToolCalls|AgentLoopDetected"'];
   local verdicts = q.ofTool('agent_loops_detected_total');
+  local duplicates = q.happened(q.ofTool('agent_duplicate_tool_calls_total'), ofTool);
   {
     uid: 'turnwatch-loops',
     title: 'Agents / Loop triage',
@@ -25,14 +26,14 @@ function(config)
             limits: shared.past({ critical: config.thresholds.identicalCalls }),
             queries: { 'Stale calls': q.max(q.ofTool('agent_turn_stale_calls_max')) },
           },
-          shared.total {
+          shared.number {
             title: 'Stuck verdicts',
             description: 'Turns that the loop engine found stuck, over the time shown.',
             limits: { critical: 1 },
             decimals: 0,
             queries: { Stuck: q.happened(q.ofTool('agent_loops_detected_total', ['severity="stuck"'])) },
           },
-          shared.total {
+          shared.number {
             title: 'Wasted tool calls',
             description: 'Tool calls made after a turn was found to be stuck, over the time shown.',
             limits: { warning: 1 },
@@ -49,7 +50,7 @@ function(config)
           {
             kind: 'rows',
             title: 'Agents that repeat themselves',
-            description: 'Each agent and tool with repeated calls: how many in one turn, how many past the threshold over the time shown, and since when an alert has been firing.',
+            description: 'Each agent and tool with repeated calls: how many in one turn, how many past the threshold over the time shown, what the agent has wasted, and since when an alert has been firing.',
             unit: 'short',
             width: 24,
             rows: ['agent', 'tool'],
@@ -66,8 +67,13 @@ function(config)
                 limits: shared.past({ warning: config.thresholds.identicalCalls }),
                 expr: q.max(q.ofTool('agent_turn_identical_calls_max') + ' > 1', ofTool),
               },
-              { name: 'Duplicates', unit: 'short', expr: q.happened(q.ofTool('agent_duplicate_tool_calls_total'), ofTool) + ' > 0' },
-              { name: 'Wasted calls', unit: 'short', expr: q.happened(q.ofTool('agent_wasted_tool_calls_total'), ofTool) + ' > 0' },
+              { name: 'Duplicates', unit: 'short', expr: duplicates },
+              { name: 'Wasted calls', unit: 'short', expr: q.happened(q.ofTool('agent_wasted_tool_calls_total'), ofTool) },
+              {
+                name: 'Wasted by agent',
+                unit: 'currencyUSD',
+                expr: q.happened(q.ofAgent('agent_wasted_usd_total'), ['agent']) + ' + on (agent) group_right () 0 * ' + duplicates,
+              },
               {
                 name: 'Firing since',
                 unit: 'dateTimeFromNow',
@@ -83,20 +89,19 @@ function(config)
           shared.identicalCalls { width: 12, queries: { '{{agent}} · {{tool}}': q.max(q.ofTool('agent_turn_identical_calls_max') + ' > 1', ofTool) } },
           shared.staleCalls { width: 12, queries: { '{{agent}} · {{tool}}': q.max(q.ofTool('agent_turn_stale_calls_max') + ' > 1', ofTool) } },
           {
-            kind: 'trend',
+            kind: 'events',
             title: 'Duplicate calls',
-            description: 'Tool calls past the threshold of identical calls in their turn.',
-            unit: 'cpm',
+            description: 'Tool calls past the threshold of identical calls in their turn, near each point.',
+            unit: 'short',
             exemplars: true,
-            queries: { '{{agent}} · {{tool}}': q.perMinute(q.ofTool('agent_duplicate_tool_calls_total'), ofTool) + ' > 0' },
+            queries: { '{{agent}} · {{tool}}': q.events(q.ofTool('agent_duplicate_tool_calls_total'), ofTool) },
           },
           shared.repeatResults { queries: { '{{result}}': q.perMinute(q.ofTool('agent_repeat_results_total'), ['result']) } },
           {
-            kind: 'trend',
+            kind: 'events',
             title: 'Verdicts',
             description: 'Verdicts of the loop engine by shape and severity, near each point.',
             unit: 'short',
-            stacked: true,
             queries: { '{{kind}} · {{severity}}': q.events(verdicts, ['kind', 'severity']) },
           },
         ],
@@ -106,12 +111,11 @@ function(config)
         panels: [
           shared.wasteByAgent,
           {
-            kind: 'trend',
+            kind: 'events',
             title: 'Wasted tool calls',
-            description: 'Tool calls made after a turn was found to be stuck.',
-            unit: 'cpm',
-            stacked: true,
-            queries: { '{{agent}} · {{tool}}': q.perMinute(q.ofTool('agent_wasted_tool_calls_total'), ofTool) + ' > 0' },
+            description: 'Tool calls made after a turn was found to be stuck, near each point.',
+            unit: 'short',
+            queries: { '{{agent}} · {{tool}}': q.events(q.ofTool('agent_wasted_tool_calls_total'), ofTool) },
           },
           {
             kind: 'trend',

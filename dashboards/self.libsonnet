@@ -14,6 +14,7 @@ function(config)
   };
   // The same of what ought not to happen.
   local lost(title, description, counter, label) = counted(title, description + ' Near each point.', counter, label) {
+    kind: 'events',
     unit: 'short',
     queries: { [legend]: q.events(q.ofJob(counter), if label == '' then [] else [label]) for legend in std.objectFields(super.queries) },
   };
@@ -34,7 +35,7 @@ function(config)
             limits: { critical: 1 },
             queries: { Down: 'count(' + q.ofJob('up') + ' == 0) or vector(0)' },
           },
-          shared.total {
+          shared.number {
             title: 'Internal errors',
             description: 'Errors inside turnwatch that were kept from the agent, over the time shown.',
             width: 6,
@@ -42,7 +43,7 @@ function(config)
             decimals: 0,
             queries: { Errors: q.happened(q.ofJob('turnwatch_internal_errors_total')) },
           },
-          shared.total {
+          shared.number {
             title: 'Judged in full',
             description: 'Of the turns with tool calls over the time shown: the share whose results the loop engine saw, not only their arguments.',
             unit: 'percentunit',

@@ -10,7 +10,7 @@ function(config)
     if config.recordingRules
     then q.recorded(config, 'agent:agent_spend_usd:increase2d' + (if offset == '' then '' else '_offset' + offset), ['agent'])
     else 'increase(' + spend + '[2d]' + (if offset == '' then '' else ' offset ' + offset) + ')';
-  local dollars = shared.total { unit: 'currencyUSD' };
+  local dollars = shared.number { unit: 'currencyUSD' };
   {
     uid: 'turnwatch-spend',
     title: 'Agents / Spend and budgets',
@@ -39,7 +39,7 @@ function(config)
             queries: { Dollars: q.happened(q.ofAgent('agent_wasted_usd_total')) },
           },
           shared.dearestTurn,
-          shared.total {
+          shared.number {
             title: 'Calls without a price',
             description: 'Model calls over the time shown that count as no dollars, because nobody knows the price or the usage.',
             limits: { warning: 1 },
@@ -78,7 +78,7 @@ function(config)
             unit: 'none',
             whenEmpty: 'Needs nine days of data',
             // Two days change little in an hour, and each point reads all of their samples.
-            points: if config.recordingRules then 150 else 24,
+            points: if config.recordingRules then 150 else 12,
             limits: { warning: limits.spendGrowthRatio },
             queries: {
               '{{agent}}': q.sum(spent(''), ['agent']) + ' / ' + q.sum(spent('1w'), ['agent'])
@@ -102,23 +102,22 @@ function(config)
           shared.largest('Dearest turn', 'Most dollars of one turn, sub-agents included,', 'currencyUSD', 'agent_turn_spend_usd_max', 'turnSpendUsd'),
           shared.dearestConversations,
           {
-            kind: 'trend',
+            kind: 'events',
             title: 'Budget warnings',
             description: 'Turns that used half, four fifths or all of a limit, near each point.',
             unit: 'short',
-            stacked: true,
             width: 12,
             queries: { '{{agent}} · {{limit}}': q.events(q.ofAgent('agent_budget_warnings_total'), ['agent', 'limit']) },
           },
           {
-            kind: 'trend',
+            kind: 'events',
             title: 'Calls without a price or usage',
-            description: 'Model calls that count as no dollars: spend is too low by whatever they cost.',
-            unit: 'cpm',
+            description: 'Model calls, near each point, that count as no dollars: spend is too low by whatever they cost.',
+            unit: 'short',
             width: 12,
             queries: {
-              'no price: {{model}}': q.perMinute(q.ofModelAlone('agent_unpriced_model_calls_total'), ['model']),
-              'no usage: {{agent}}': q.perMinute(q.ofAgent('agent_model_calls_without_usage_total'), ['agent']),
+              'no price: {{model}}': q.events(q.ofModelAlone('agent_unpriced_model_calls_total'), ['model']),
+              'no usage: {{agent}}': q.events(q.ofAgent('agent_model_calls_without_usage_total'), ['agent']),
             },
           },
         ],

@@ -12,6 +12,7 @@ function(config)
     title: 'Agents / Tools',
     description: 'Calls, errors, latency and repeats of each tool.',
     variables: ['job', 'agent', 'tool'],
+    from: 'now-1h',
     rows: [
       {
         title: 'Now',

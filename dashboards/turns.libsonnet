@@ -9,6 +9,7 @@ function(config)
     title: 'Agents / Turns',
     description: 'Iterations, duration, calls and stop reasons of turns, and the conversations they belong to.',
     variables: ['job', 'agent', 'model'],
+    from: 'now-1h',
     rows: [
       {
         title: 'Now',
@@ -29,7 +30,7 @@ function(config)
             queries: { Tokens: q.max(q.ofAgent('agent_turn_tokens_max')) },
           },
           shared.dearestTurn,
-          shared.total {
+          shared.number {
             title: 'Stopped by guards',
             description: 'Turns that a guard stopped, over the time shown.',
             limits: { warning: 1 },
@@ -83,7 +84,7 @@ function(config)
           {
             kind: 'trend',
             title: 'Model calls by outcome',
-            description: 'Model calls a second.',
+            description: 'Model calls a minute.',
             unit: 'cpm',
             stacked: true,
             queries: { '{{outcome}}': q.perMinute(q.ofModel('agent_model_calls_total'), ['outcome']) },
@@ -95,7 +96,7 @@ function(config)
         panels: [
           shared.turnsEnded,
           {
-            kind: 'trend',
+            kind: 'events',
             title: 'Stopped by guards',
             description: 'Turns that guards stopped, and those that they would have stopped if they were allowed to (shadow), near each point.',
             unit: 'short',
@@ -120,11 +121,11 @@ function(config)
           shared.longestConversations,
           shared.dearestConversations,
           {
-            kind: 'trend',
+            kind: 'events',
             title: 'Turns past the iteration limit',
-            description: 'Counted once a turn, while it still runs.',
-            unit: 'cpm',
-            queries: { '{{agent}}': q.perMinute(q.ofAgent('agent_iteration_limit_exceeded_total'), ['agent']) },
+            description: 'Counted once a turn, while it still runs, near each point.',
+            unit: 'short',
+            queries: { '{{agent}}': q.events(q.ofAgent('agent_iteration_limit_exceeded_total'), ['agent']) },
           },
         ],
       },

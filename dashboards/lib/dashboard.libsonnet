@@ -40,6 +40,20 @@ local chooseDatasource = {
   current: {},
 };
 
+// When alerts fired. An alert about a whole job has no agent, so agents are not filtered here.
+local firing(name, severity, shown) = {
+  name: name,
+  datasource: datasource,
+  enable: shown,
+  hide: false,
+  iconColor: palette[severity],
+  expr: 'max by (alertname, agent, tool) (ALERTS{job=~"$job", alertname=~"Agent.+", alertstate="firing", severity="' + severity + '"})',
+  step: '30s',
+  titleFormat: '{{alertname}}',
+  textFormat: '{{agent}} {{tool}}',
+  tagKeys: 'agent,tool',
+};
+
 local width(spec) = std.get(spec, 'width', 8);
 local height(spec) = std.get(spec, 'height', if spec.kind == 'rows' then 6 else 9);
 
@@ -99,21 +113,8 @@ function(spec) {
     url: '',
   }],
   templating: { list: [chooseDatasource] + [variable(name) for name in spec.variables] },
-  annotations: {
-    list: [{
-      name: 'Firing alerts',
-      datasource: datasource,
-      enable: true,
-      hide: false,
-      iconColor: palette.critical,
-      // An alert about a whole job has no agent, so agents are not filtered here.
-      expr: 'max by (alertname, severity, agent, tool) (ALERTS{job=~"$job", alertname=~"Agent.+", alertstate="firing"})',
-      step: '30s',
-      titleFormat: '{{alertname}}',
-      textFormat: '{{severity}} {{agent}} {{tool}}',
-      tagKeys: 'severity,agent,tool',
-    }],
-  },
+  // What pages is drawn over every panel; warnings are a click away, or a fleet's would hide its lines.
+  annotations: { list: [firing('Critical alerts', 'critical', true), firing('Warnings', 'warning', false)] },
   panels: std.foldl(
     rowOf,
     [row { panels: [{ palette: spec.palette } + panel for panel in row.panels] } for row in spec.rows],

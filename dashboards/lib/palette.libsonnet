@@ -14,6 +14,16 @@ local wine = '#882255';
   warning: orange,
   critical: vermilion,
 
+  // Lines of open sets (agents, tools, models), by their highest point against that of the highest line. No palette
+  // tells fifty names apart: the legend, in the same order, says who it is, and the colour how large. None of these means
+  // danger, and each is seen on Grafana's dark and light background.
+  bySize: [
+    { from: null, color: blue },
+    { from: 12, color: green },
+    { from: 33, color: purple },
+    { from: 66, color: sky },
+  ],
+
   // The values of closed label sets keep their colours over all dashboards.
   ofLabel: {
     stop_reason: {
@@ -32,6 +42,7 @@ local wine = '#882255';
     type: { input: blue, output: orange, cache_read: sky, cache_write: green, reasoning: purple },
     severity: { observe: sky, warn: orange, stuck: vermilion },
     verdict: { pass: blue, fail: vermilion, unknown: grey },
+    signal: { traces: blue, metrics: green, logs: purple },
     mode: { full: blue, args_only: orange, none: grey },
   },
 }

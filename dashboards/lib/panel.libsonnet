@@ -11,6 +11,17 @@ local thresholds(limits, below=palette.good) = {
     + [{ color: palette[name], value: limits[name] } for name in ['warning', 'critical'] if std.objectHas(limits, name)],
 };
 
+// How the lines of a trend are coloured, and from which values on.
+local lineColours(spec) =
+  local colouredBy(mode) = { mode: mode, seriesBy: 'max' };
+  // Past its limit a line is as dangerous as the number on top of the page would say.
+  if std.objectHas(spec, 'limits') then { color: colouredBy('thresholds'), thresholds: thresholds(spec.limits) }
+  else {
+    // A palette that is not known is taken for thresholds from Grafana 12 on.
+    color: colouredBy(if spec.palette == 'by-size' then 'thresholds' else spec.palette),
+    thresholds: { mode: 'percentage', steps: [{ color: step.color, value: step.from } for step in palette.bySize] },
+  };
+
 // A panel whose legend is a closed label, or ends with one, gets that label's colours.
 local colours(spec) = [
   {
@@ -22,6 +33,16 @@ local colours(spec) = [
   for isAll in [legend == '{{' + label + '}}']
   if isAll || std.endsWith(legend, ' {{' + label + '}}')
   for value in std.objectFields(palette.ofLabel[label])
+];
+
+// Half of the events lie below this line: dashed, so that it is not told from p95 by its colour alone.
+local dashedMedians(spec) = [
+  {
+    matcher: { id: 'byRegexp', options: '/p50$/' },
+    properties: [{ id: 'custom.lineStyle', value: { fill: 'dash', dash: [6, 6] } }],
+  }
+  for legend in std.objectFields(spec.queries)
+  if std.endsWith(legend, 'p50')
 ];
 
 // Three lines of a legend are seen without scrolling: the largest ones.
@@ -37,13 +58,14 @@ local lastValue = { calcs: ['lastNotNull'], fields: '', values: false };
 
 // What each kind adds to a panel.
 local kinds = {
-  // One number, coloured by its limits.
+  // One number, coloured by its limits. Asked once, at the end of the time shown: a process that has gone leaves no
+  // number behind, it costs a hundredth of the same over time, and without a small graph in it, it is read from afar.
   number(spec): {
     type: 'stat',
     fieldConfig: { defaults: { color: { mode: 'thresholds' } }, overrides: [] },
     options: {
       colorMode: 'value',
-      graphMode: 'area',
+      graphMode: 'none',
       justifyMode: 'auto',
       orientation: 'auto',
       textMode: 'auto',
@@ -51,17 +73,11 @@ local kinds = {
     },
   },
 
-  // One number about the whole time shown. Asked once, at its end: a sparkline would look as far back from each point.
-  total(spec): self.number(spec) { options+: { graphMode: 'none' } },
-
   // Lines over time; limits are dashed lines.
   trend(spec): {
     type: 'timeseries',
     fieldConfig: {
-      defaults: {
-        // Past its limit a line is as dangerous as the number on top of the page would say. Without limits, names are told
-        // apart, which no palette does for more than a few of them: the legend is sorted by size.
-        color: if std.objectHas(spec, 'limits') then { mode: 'thresholds', seriesBy: 'max' } else { mode: spec.palette },
+      defaults: lineColours(spec) {
         custom: {
           drawStyle: 'line',
           fillOpacity: if std.get(spec, 'stacked', false) then 30 else 8,
@@ -72,9 +88,15 @@ local kinds = {
           thresholdsStyle: { mode: if std.objectHas(spec, 'limits') then 'dashed' else 'off' },
         },
       },
-      overrides: colours(spec),
+      overrides: colours(spec) + dashedMedians(spec),
     },
     options: { legend: legend, tooltip: { mode: 'multi', sort: 'desc' } },
+  },
+
+  // How often something rare happened near each point. Bars, since one event alone makes no line, and none as high as
+  // the panel.
+  events(spec): self.trend(spec { stacked: true }) {
+    fieldConfig+: { defaults+: { custom+: { axisSoftMax: 4, drawStyle: 'bars', fillOpacity: 50, lineWidth: 1 } } },
   },
 
   // Distribution over time, from a histogram's buckets.
@@ -179,7 +201,7 @@ local kinds = {
   },
 };
 
-local isOfWhole(spec) = std.member(['ranking', 'total'], spec.kind);
+local isAskedOnce(spec) = std.member(['number', 'ranking'], spec.kind);
 
 local refId(index) = std.char(65 + index);
 
@@ -203,8 +225,8 @@ local targets(spec) =
       refId: refId(i),
       expr: spec.queries[legends[i]],
       legendFormat: legends[i],
-      instant: isOfWhole(spec),
-      range: !isOfWhole(spec),
+      instant: isAskedOnce(spec),
+      range: !isAskedOnce(spec),
       exemplar: std.get(spec, 'exemplars', false),
       [if spec.kind == 'distribution' then 'format']: 'heatmap',
     }
@@ -230,13 +252,13 @@ function(spec)
     targets: targets(complete),
     // As many as a third of a screen can show; Grafana would take one a pixel. Fewer where each point reads all
     // buckets of all series, or two rates of each.
-    maxDataPoints: std.get(spec, 'points', if spec.kind == 'distribution' then 40 else 150),
+    maxDataPoints: std.get(spec, 'points', std.get({ distribution: 40, events: 75 }, spec.kind, 150)),
     fieldConfig+: {
       defaults+: {
         unit: spec.unit,
         min: 0,
-        noValue: std.get(spec, 'whenEmpty', if std.member(['number', 'total'], spec.kind) then '0' else 'Nothing in the time shown'),
-        thresholds: thresholds(std.get(spec, 'limits', {})),
+        noValue: std.get(spec, 'whenEmpty', if spec.kind == 'number' then '0' else 'Nothing in the time shown'),
+        [if kind.type != 'timeseries' then 'thresholds']: thresholds(std.get(spec, 'limits', {})),
         [if std.objectHas(spec, 'decimals') then 'decimals']: spec.decimals,
         [if std.objectHas(spec, 'max') then 'max']: spec.max,
         [if std.objectHas(spec, 'links') then 'links']: spec.links,

@@ -4,8 +4,12 @@
     name + '{' + std.join(', ', [label + '=~"$' + label + '"' for label in ['job'] + labels] + matchers) + '}',
 
   local rare(series, window, by) =
-    local before = 'last_over_time(' + series + '[1h] offset ' + window + ')';
-    $.sum('(last_over_time(' + series + '[' + window + ']) unless ' + before + ') or increase(' + series + '[' + window + '])', by),
+    local positive(expr) = expr + ' > 0';
+    local before = positive('last_over_time(' + series + '[1h] offset ' + window + ')');
+    $.sum(
+      '(' + positive('last_over_time(' + series + '[' + window + '])') + ' unless ' + before + ') or '
+      + positive('increase(' + series + '[' + window + '])'), by
+    ),
 
   ofJob(name, matchers=[]): filtered(name, [], matchers),
   ofAgent(name, matchers=[]): filtered(name, ['agent'], matchers),
@@ -26,8 +30,9 @@
   // How much a counter grew over the time shown.
   grown(series, by=[]): self.sum('increase(' + series + '[$__range])', by),
   // The same for what happens rarely, over the time shown or near each point. A series begins with its first event, and
-  // increase() counts from there: one that was not there before counts with all it has. Before: within an hour, so that a
-  // target that was away for minutes is not born again.
+  // increase() counts from there: one that was not there before, or was 0, counts with all it has. Before: within an
+  // hour, so that a target that was away for minutes is not born again. Only what is above 0 is joined: four fifths of
+  // the time went into series where nothing ever happened.
   happened(series, by=[]): rare(series, '$__range', by),
   events(series, by=[]): rare(series, '$__rate_interval', by),
   // { p50: …, p95: … } of a histogram, or of each label value: { '{{agent}} p95': … }.

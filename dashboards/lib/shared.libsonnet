@@ -8,7 +8,6 @@ function(config) {
 
   // A number on the top row, and the limit it turns orange at: a count is too high from one past its threshold.
   number:: { kind: 'number', unit: 'short', width: 4, height: 4 },
-  total:: self.number { kind: 'total' },
   past(limit):: { [severity]: limit[severity] + 1 for severity in std.objectFields(limit) },
 
   worstRepetition: self.number {
@@ -36,7 +35,7 @@ function(config) {
     unit: 'currencyUSD',
     queries: { Dollars: q.perHour(q.ofAgent('agent_spend_usd_total')) },
   },
-  wasted: self.total {
+  wasted: self.number {
     title: 'Wasted',
     description: 'Dollars spent after a turn was found to be stuck, over the time shown.',
     unit: 'currencyUSD',
@@ -70,6 +69,7 @@ function(config) {
   repeatResults: {
     kind: 'trend',
     title: 'Results of repeated calls',
+    points: 75,
     description: 'Whether a repeated call got the same result as the time before.',
     unit: 'cpm',
     stacked: true,

@@ -3,7 +3,7 @@
 Usage: python dashboards/preview/draw.py PACKAGES PICTURES [WIDTH [DASHBOARD...]]
 
 PACKAGES is the folder whose ``node_modules`` holds what package.json asks for; the PNGs are written to PICTURES.
-What only a Grafana server adds is not drawn: variables, exemplars, annotations.
+Variables and exemplars, which a Grafana server adds, are not drawn.
 WIDTH is in pixels, 1600 by default. All dashboards are drawn unless some are named by uid.
 """
 
@@ -98,22 +98,28 @@ def answered(folder: Path, wanted: list[str]) -> Iterator[tuple[Json, Json]]:
                 continue
             dashboard = json.loads(path.read_text("utf-8"))
             answers = {
-                panel["id"]: [ask(url, target, end) for target in panel["targets"]]
+                panel["id"]: [ask(url, target, end, panel["maxDataPoints"]) for target in panel["targets"]]
                 for panel in dashboard["panels"]
                 if panel["type"] != "row"
             }
+            marks = [
+                {"color": layer["iconColor"], "fired": ask(url, {**layer, "range": True}, end)}
+                for layer in dashboard["annotations"]["list"]
+                if layer["enable"]
+            ]
             span = {"from": (end - HOUR) * 1000, "to": end * 1000}
-            yield dashboard, {"dashboard": dashboard, "answers": answers, **span}
+            yield dashboard, {"dashboard": dashboard, "answers": answers, "marks": marks, **span}
 
 
-def ask(url: str, target: Json, end: int) -> list[Json]:
+def ask(url: str, target: Json, end: int, points: int = HOUR // STEP) -> list[Json]:
     """Return what Prometheus answers to a panel's query with every variable at All."""
     expr = target["expr"]
+    step = max(STEP, HOUR // points)
     for variable, value in {"__rate_interval": "2m", "__interval": f"{STEP}s", "__range": "1h"}.items():
         expr = expr.replace(f"${variable}", value)
     expr = quote(re.sub(r"\$\w+", ".+", expr))
     if target["range"]:
-        path = f"query_range?query={expr}&start={end - HOUR}&end={end}&step={STEP}"
+        path = f"query_range?query={expr}&start={end - HOUR}&end={end}&step={step}"
     else:
         path = f"query?query={expr}&time={end}"
     return get_json(f"{url}/api/v1/{path}")["data"]["result"]

@@ -22,7 +22,7 @@ const option = (path, isCustom) => ({
 // The field options that a dashboard of ours sets; Grafana's server registers them, its packages do not.
 const standard = ['unit', 'min', 'max', 'decimals', 'displayName', 'noValue', 'color', 'thresholds', 'mappings', 'links'];
 const custom = [
-  'align', 'cellOptions', 'drawStyle', 'fillOpacity', 'filterable', 'hideFrom', 'lineWidth', 'showPoints', 'spanNulls',
+  'align', 'axisSoftMax', 'cellOptions', 'drawStyle', 'fillOpacity', 'filterable', 'hideFrom', 'lineStyle', 'lineWidth', 'showPoints', 'spanNulls',
   'stacking', 'thresholdsStyle', 'width',
 ];
 const fieldOptions = new Registry(() => [
@@ -42,7 +42,12 @@ const legendOf = (format, labels) => format.replace(/{{\s*(\w+)\s*}}/g, (_, labe
 const numbers = (points) => points.map(([, value]) => Number(value));
 const times = (points) => points.map(([at]) => at * 1000);
 
+// Where a series lacks a point of the query's steps, its line has a gap.
+const stepOf = (result) =>
+  Math.min(...result.flatMap(({ values = [] }) => values.slice(1).map(([at], index) => at - values[index][0]))) * 1000;
+
 function linesOf(target, result) {
+  const interval = stepOf(result);
   return result.map(({ metric, values, value }) => {
     const points = values ?? [value];
     const displayNameFromDS = legendOf(target.legendFormat, metric);
@@ -50,7 +55,7 @@ function linesOf(target, result) {
       refId: target.refId,
       length: points.length,
       fields: [
-        { name: 'Time', type: FieldType.time, values: times(points), config: { interval: 15000 } },
+        { name: 'Time', type: FieldType.time, values: times(points), config: { interval } },
         { name: 'Value', type: FieldType.number, values: numbers(points), labels: metric, config: { displayNameFromDS } },
       ],
     };

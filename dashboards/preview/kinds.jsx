@@ -46,7 +46,32 @@ function Number_(props) {
   );
 }
 
-function Trend({ panel, series, width, height, from, to }) {
+// A dashed line where an alert began to fire, another where it stopped, and a bar between them below the axis: as Grafana
+// draws annotations, which its packages do not.
+const draws = (marks, theme) => (config) => {
+  config.addHook('draw', (plot) => {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.setLineDash([5 * devicePixelRatio, 5 * devicePixelRatio]);
+    for (const { color, values } of marks.flatMap(({ color, fired }) => fired.map(({ values }) => ({ color, values })))) {
+      ctx.strokeStyle = ctx.fillStyle = theme.visualization.getColorByName(color);
+      const [begin, end] = [values[0][0], values.at(-1)[0]].map((at) => plot.valToPos(at * 1000, 'x', true));
+      for (const x of [begin, end].filter((at) => at >= bbox.left && at < bbox.left + bbox.width)) {
+        ctx.beginPath();
+        ctx.moveTo(x, bbox.top);
+        ctx.lineTo(x, bbox.top + bbox.height);
+        ctx.stroke();
+      }
+      ctx.globalAlpha = 0.4;
+      ctx.fillRect(begin, bbox.top + bbox.height, end - begin, 4 * devicePixelRatio);
+      ctx.globalAlpha = 1;
+    }
+    ctx.restore();
+  });
+  return null;
+};
+
+function Trend({ panel, series, width, height, theme, from, to, marks }) {
   if (series.length === 0) {
     return <Empty panel={panel} />;
   }
@@ -62,7 +87,9 @@ function Trend({ panel, series, width, height, from, to }) {
       legend={panel.options.legend}
       options={panel.options}
       replaceVariables={asIs}
-    />
+    >
+      {draws(marks, theme)}
+    </TimeSeries>
   );
 }
 
@@ -126,7 +153,7 @@ function Times({ panel, series, width, theme, from, to }) {
   return series.map((frame) => {
     const [time, value] = frame.fields;
     const name = getFieldDisplayName(value, frame, series);
-    const step = 15000;
+    const step = time.config.interval;
     return (
       <div key={name} style={{ position: 'relative', height: 32, lineHeight: '32px', whiteSpace: 'nowrap' }}>
         {name}
@@ -175,7 +202,7 @@ function Distribution({ panel, series, width, height, theme, from, to }) {
           key={`${row} ${time}`}
           x={axis + ((time - from) / (to - from)) * (width - axis)}
           y={height - (row + 1) * rowHeight}
-          width={((width - axis) * 60000) / (to - from)}
+          width={((width - axis) * ordered[0].frame.fields[0].config.interval) / (to - from)}
           height={rowHeight - 1}
           fill={`hsl(${280 - 220 * Math.sqrt(count / most)} 60% ${25 + 40 * Math.sqrt(count / most)}%)`}
         />

@@ -10,7 +10,7 @@ const COLUMNS = 24;
 const CELL = 30;
 const GAP = 8;
 
-const { dashboard, answers, from, to } = window.PREVIEW;
+const { dashboard, answers, marks, from, to } = window.PREVIEW;
 const theme = createTheme({ colors: { mode: 'dark' } });
 const width = document.documentElement.clientWidth - 2 * GAP;
 const rows = Math.max(...dashboard.panels.map(({ gridPos }) => gridPos.y + gridPos.h));
@@ -34,7 +34,7 @@ function Panel({ panel, series }) {
     <div style={box} data-panel={panel.title}>
       <PanelChrome title={panel.title} description={panel.description} width={box.width} height={box.height}>
         {(innerWidth, innerHeight) => (
-          <Kind panel={panel} series={series} width={innerWidth} height={innerHeight} theme={theme} from={from} to={to} />
+          <Kind {...{ panel, series, theme, from, to, marks }} width={innerWidth} height={innerHeight} />
         )}
       </PanelChrome>
     </div>

@@ -3,7 +3,7 @@
 import math
 import random
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from hour_of_data import STEP_SECONDS, STEPS
 
@@ -71,6 +71,11 @@ GAUGES = {
 }
 
 
+def increments(totals: list[float]) -> list[float]:
+    """How much each total is above the one before."""
+    return [now - before for before, now in pairwise([0.0, *totals])]
+
+
 class Incident:
     """A story for ``hour_of_data``. The same at every run: its noise is seeded by the series."""
 
@@ -112,12 +117,29 @@ class Incident:
         in_loop = all(labels.get(name, value) == value for name, value in LOOP.items())
         if metric.type == "gauge":
             return [self._gauge(metric.name, in_loop and bool(agent), step, noise) for step in STEPS]
-        return list(accumulate(self._grows(metric, labels, in_loop, step, noise) for step in STEPS))
+        totals = accumulate(self._grows(metric, labels, in_loop, step, noise) for step in STEPS)
+        return [total if "usd" in metric.name else math.floor(total) for total in totals]
 
-    def share(self, metric: Metric, position: int) -> float:
-        """Most values fall into the middle buckets."""
-        middle = len(metric.buckets) / 2 - 1
-        return 1.0 if position >= len(metric.buckets) else 1 / (1 + math.exp(-(position - middle) * 1.3))
+    def below(self, metric: Metric, labels: Labels, position: int) -> list[float]:
+        """Most values fall into the middle buckets, of some series into lower ones, and into higher ones later on."""
+        counts = self.series(metric, labels)
+        if position >= len(metric.buckets):
+            return counts
+        middle = len(metric.buckets) / 2 - 2 + 2 * random.Random(str(labels)).random()
+        return list(
+            accumulate(
+                grown / (1 + math.exp(-1.3 * (position - middle - math.sin(step / 25))))
+                for step, grown in enumerate(increments(counts))
+            )
+        )
+
+    def total(self, metric: Metric, labels: Labels) -> list[float]:
+        """Between two and five each."""
+        usual = 2.5 + 2 * random.Random(str(labels)).random()
+        counts = self.series(metric, labels)
+        return list(
+            accumulate(grown * (usual + 0.5 * math.sin(step / 25)) for step, grown in enumerate(increments(counts)))
+        )
 
     def _gauge(self, name: str, in_loop: bool, step: int, noise: random.Random) -> float:
         usual, a_minute = GAUGES.get(name, (1, 0))
@@ -139,7 +161,7 @@ class Incident:
             )
             a_minute = ONLY_IN_THE_LOOP[metric.name] if looping and right else 0.0
         elif any(word in metric.name for word in RARE):
-            a_minute = 0.02
+            a_minute = 0.02 if labels.get("stop_reason", "max_iterations") == "max_iterations" else 0.0
         else:
             a_minute = PER_MINUTE.get(metric.name, 4.0)
             for label, shares in SHARE_OF.items():

@@ -44,9 +44,14 @@ class Plain:
             return [1 + index % 7 for index in STEPS]
         return [index / 2 if metric.type == "counter" else index for index in STEPS]
 
-    def share(self, metric, position):
-        """The share of a histogram's values up to the bucket at ``position``."""
-        return min(1.0, (position + 1) / len(metric.buckets))
+    def below(self, metric, labels, position):
+        """How many of a histogram's values lie below the bucket bound at ``position``, for each step."""
+        share = min(1.0, (position + 1) / len(metric.buckets))
+        return [count * share for count in self.series(metric, labels)]
+
+    def total(self, metric, labels):
+        """The sum of a histogram's values, for each step."""
+        return [count * 3 for count in self.series(metric, labels)]
 
 
 def write_blocks(folder: Path, start: int, story=None) -> None:
@@ -66,9 +71,12 @@ def write_blocks(folder: Path, start: int, story=None) -> None:
             file.write(f"# TYPE {metric.name.removesuffix('_total')} {metric.type}\n")
             for chosen in product(*(story.values.get(label, ("x",)) for label in metric.labels)):
                 labels = dict(zip(metric.labels, chosen, strict=True))
-                for index, value in enumerate(story.series(metric, labels)):
-                    at = start + index * STEP_SECONDS
-                    file.writelines(_samples(story, metric, {**TARGET, **labels}, value, at))
+                for part, more, values in _parts(story, metric, labels):
+                    braces = _braces({**TARGET, **labels, **more})
+                    file.writelines(
+                        f"{metric.name}{part}{braces} {value} {start + index * STEP_SECONDS}\n"
+                        for index, value in enumerate(values)
+                    )
         file.write("# EOF\n")
     subprocess.run(
         ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(folder)],
@@ -78,16 +86,15 @@ def write_blocks(folder: Path, start: int, story=None) -> None:
     )
 
 
-def _samples(story, metric, labels, value, at):
-    braces = _braces(labels)
+def _parts(story, metric, labels):
+    """The series of a metric: what its name ends with, the labels it has of its own, a value for each step."""
     if metric.type != "histogram":
-        yield f"{metric.name}{braces} {value} {at}\n"
+        yield "", {}, story.series(metric, labels)
         return
     for position, bound in enumerate((*metric.buckets, "+Inf")):
-        share = story.share(metric, position)
-        yield f"{metric.name}_bucket{_braces({**labels, 'le': str(bound)})} {value * share} {at}\n"
-    yield f"{metric.name}_sum{braces} {value * 3} {at}\n"
-    yield f"{metric.name}_count{braces} {value} {at}\n"
+        yield "_bucket", {"le": str(bound)}, story.below(metric, labels, position)
+    yield "_sum", {}, story.total(metric, labels)
+    yield "_count", {}, story.series(metric, labels)
 
 
 def _braces(labels):

@@ -10,6 +10,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from turnwatch.pack.render import pack_files
+
 EYES = {
     "all cones": np.eye(3),
     "no red cones": np.array(
@@ -27,12 +29,24 @@ XYZ_OF_RGB = np.array(
 )
 WHITE = XYZ_OF_RGB.sum(axis=1)
 APART = 15
+DANGER = {"#E69F00", "#D55E00"}
+BACKGROUNDS = ("#181b1f", "#ffffff")
+"""Of Grafana's panels, dark and light."""
+
+
+def light(colour):
+    stored = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
+    return np.where(stored <= 0.04045, stored / 12.92, ((stored + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """As WCAG 2 has it."""
+    darker, brighter = sorted(XYZ_OF_RGB[1] @ light(colour) for colour in (one, other))
+    return (brighter + 0.05) / (darker + 0.05)
 
 
 def cielab(colour, eyes):
-    stored = np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)]) / 255
-    light = np.where(stored <= 0.04045, stored / 12.92, ((stored + 0.055) / 1.055) ** 2.4)
-    share = XYZ_OF_RGB @ np.clip(EYES[eyes] @ light, 0, 1) / WHITE
+    share = XYZ_OF_RGB @ np.clip(EYES[eyes] @ light(colour), 0, 1) / WHITE
     x, y, z = np.where(share > 216 / 24389, np.cbrt(share), (24389 / 27 * share + 16) / 116)
     return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
 
@@ -70,7 +84,51 @@ def test_a_line_past_its_limit_has_the_colour_of_the_limit(home):
     seen = 0
     for path in sorted((home / "dashboards").glob("*.json")):
         for panel in json.loads(path.read_text("utf-8"))["panels"]:
-            if panel["type"] == "timeseries" and len(panel["fieldConfig"]["defaults"]["thresholds"]["steps"]) > 1:
+            thresholds = panel.get("fieldConfig", {}).get("defaults", {}).get("thresholds", {})
+            if panel["type"] == "timeseries" and thresholds["mode"] == "absolute":
                 assert panel["fieldConfig"]["defaults"]["color"] == {"mode": "thresholds", "seriesBy": "max"}
                 seen += 1
     assert seen
+
+
+def test_lines_without_a_limit_are_coloured_by_size_and_told_apart_by_all_eyes(home):
+    seen = 0
+    for path in sorted((home / "dashboards").glob("*.json")):
+        for panel in json.loads(path.read_text("utf-8"))["panels"]:
+            thresholds = panel.get("fieldConfig", {}).get("defaults", {}).get("thresholds", {})
+            if panel["type"] != "timeseries" or thresholds["mode"] != "percentage":
+                continue
+            assert panel["fieldConfig"]["defaults"]["color"] == {"mode": "thresholds", "seriesBy": "max"}
+            assert [step["value"] for step in thresholds["steps"]] == [None, 12, 33, 66]
+            assert not {step["color"] for step in thresholds["steps"]} & DANGER
+            legend = panel["options"]["legend"]
+            assert (legend["displayMode"], legend["sortBy"], legend["sortDesc"]) == ("table", "Max", True)
+            seen += 1
+    assert seen
+
+
+def test_lines_are_seen_on_both_of_grafanas_backgrounds(home):
+    for path in sorted((home / "dashboards").glob("*.json")):
+        for panel in json.loads(path.read_text("utf-8"))["panels"]:
+            for step in panel.get("fieldConfig", {}).get("defaults", {}).get("thresholds", {}).get("steps", []):
+                if step["color"].startswith("#"):
+                    assert min(contrast(step["color"], background) for background in BACKGROUNDS) > 2
+
+
+def test_medians_are_dashed_so_that_colour_is_not_all_that_tells_them(home):
+    seen = 0
+    for path in sorted((home / "dashboards").glob("*.json")):
+        for panel in json.loads(path.read_text("utf-8"))["panels"]:
+            if any(target["legendFormat"].endswith("p50") for target in panel.get("targets", [])):
+                dashed = {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [6, 6]}}
+                assert any(dashed in override["properties"] for override in panel["fieldConfig"]["overrides"])
+                seen += 1
+    assert seen
+
+
+def test_another_palette_falls_back_to_size_where_a_grafana_does_not_know_it():
+    dashboard = json.loads(pack_files({"seriesPalette": "palette-colorblind"})["dashboards/turnwatch-spend.json"])
+    (panel,) = (panel for panel in dashboard["panels"] if panel["title"] == "Spend per hour by agent")
+    defaults = panel["fieldConfig"]["defaults"]
+    assert defaults["color"] == {"mode": "palette-colorblind", "seriesBy": "max"}
+    assert defaults["thresholds"]["mode"] == "percentage"

@@ -12,6 +12,7 @@ from turnwatch.pack.home import pack_home
 STUCK = 'agent_loops_detected_total{job="bots", agent="a", tool="search", kind="cycle", severity="stuck"}'
 AT = "3h"
 HISTORIES = {
+    "a first event of a series born at 0": ("_x330 0x5 1x44", 1),
     "a first event": ("_x340 1x40", 1),
     "a third event of an old series": ("2x330 3x50", 1),
     "nothing new": ("7x380", 0),
@@ -31,7 +32,7 @@ def expr_of(dashboard, title):
 @pytest.mark.parametrize("history", HISTORIES)
 def test_events_are_counted_once(tmp_path, title, history):
     values, events = HISTORIES[history]
-    expr = f"round(sum({expr_of('turnwatch-loops', title)}))"
+    expr = f"round(sum({expr_of('turnwatch-loops', title)})) or vector(0)"
     test = {
         "interval": "30s",
         "input_series": [{"series": STUCK, "values": values}],

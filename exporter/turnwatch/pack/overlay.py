@@ -17,7 +17,10 @@ _FORMS: Final = {
     "evaluationInterval": (re.compile(r"([1-9][0-9]*[smhdw])?"), "a number and a unit, such as 15s, or ''"),
     "keepFiringFor": _DURATION,
     "targetDownFor": _DURATION,
-    "seriesPalette": (re.compile(r"palette-[a-z0-9-]+"), "one of Grafana's palettes, such as palette-colorblind"),
+    "seriesPalette": (
+        re.compile(r"by-size|palette-[a-z0-9-]+"),
+        "by-size, or one of Grafana's palettes, such as palette-colorblind",
+    ),
     "unknownResultSeverity": (re.compile("critical|warning|info"), "critical, warning or info"),
     "selector": (
         re.compile(rf'({_LABEL}\s*(=|!=|=~|!~)\s*"([^"\\]|\\.)*"(\s*,\s*|$))*'),
