@@ -72,7 +72,9 @@ preview: $(INSTALLED) servers ## Draw the dashboards with Grafana's own panel co
 	else echo "SKIPPED: npm is not here, so NO dashboard was drawn. Install Node.js and npm, then run make preview again." >&2; fi
 
 bench: $(INSTALLED) servers ## Measure what watching costs
-	@for benchmark in bench/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+	@missed=; for benchmark in bench/*.py; do echo "== $$benchmark"; \
+	$(BIN)/python "$$benchmark" || missed="$$missed $$benchmark"; done; \
+	if [ -n "$$missed" ]; then echo "Failed, or past a bound that they print:$$missed" >&2; exit 1; fi
 
 servers:
 	@command -v promtool >/dev/null && command -v prometheus >/dev/null \
