@@ -16,13 +16,13 @@ from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.guard import Guarding, open_guard
 from turnwatch.core.hashing import bind_arguments
 from turnwatch.core.names import name_of
-from turnwatch.core.quietly import Quietly
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
 from turnwatch.sources.calls_in_progress import ModelCallInProgress, ToolCallInProgress
-from turnwatch.sources.own_spans import OwnSpan, open_span, usage_attributes, verdict_attributes
+from turnwatch.sources.own_spans import OwnSpan
+from turnwatch.sources.turn_spans import TurnSpans
 
 R = TypeVar("R")
 
@@ -67,8 +67,8 @@ class Turn:
         self._guarding = guarding
         self.answer: object = None
         self._state: TurnState | None = None
+        self._spans: TurnSpans  # made with the state
         self._stop_reason: str | None = None
-        self._span: OwnSpan | None = None
         self._around: Turn | None = None
         self._entered_again = 0
         self._left = False
@@ -150,6 +150,7 @@ class Turn:
             turn_id=self._turn_id,
             watch=self._watch,
         )
+        self._spans = TurnSpans(self._state)
         try:
             self._state.guard = open_guard(self._state, self._guarding)
         except Exception:
@@ -168,12 +169,9 @@ class Turn:
             self._entered_again += 1  # one turn still; it ends where it was entered first
             return self
         self.open()
-        assert self._state is not None
         self._around = _current.get()
         _current.set(self)
-        with self._guarded("the turn's span"):
-            attributes = {"gen_ai.agent.name": self._state.agent or "unknown"}
-            self._span = self._open_span("agent.turn", "invoke_agent", attributes, client=self._hosted)
+        self._spans.turn_begins(hosted=self._hosted)
         return self
 
     def __exit__(
@@ -198,7 +196,7 @@ class Turn:
     def _leave(self, error: BaseException | None, goal_missed: str | None) -> None:
         state = self.state
         reason = self._stop_reason or (
-            goal_missed or self._guards_reason() or "final_answer" if error is None else _stop_reason(error)
+            goal_missed or self._guards_reason() or "final_answer" if error is None else stop_reason_of(error)
         )
         state.end(reason)
         if state.guard is not None:
@@ -210,14 +208,7 @@ class Turn:
                 self._around = self._around._around
             _current.set(self._around)
             self._around = None
-        span, self._span = self._span, None
-        if span is not None:
-            with self._guarded("the turn's span"):
-                span.set({"agent.iterations": state.iterations, "agent.stop_reason": state.stop_reason or reason})
-                if state.verdict is not None:
-                    span.set(verdict_attributes(state.verdict))
-            with self._guarded("the turn's span"):
-                span.end(type(error).__name__ if isinstance(error, Exception) else None)
+        self._spans.turn_ends(error)
 
     async def __aenter__(self) -> Turn:
         return self.__enter__()
@@ -259,32 +250,18 @@ class Turn:
         if guard is not None:
             guard.before_model(call, reserve)
         iteration = state.begin_model(call.started)
-        span: OwnSpan | None = None
-        with self._guarded("a model call's span"):
-            attributes: dict[str, str | int | float | bool] = {"iteration": iteration}
-            if model:
-                attributes["gen_ai.request.model"] = model
-            if provider:
-                attributes["gen_ai.provider.name"] = provider
-            span = self._open_span("llm.chat", "chat", attributes, client=True)
-        error_type: str | None = None
+        span = self._spans.model_begins(call, iteration)
         try:
             with running(call):
                 yield ModelCallInProgress(call, self._watch)
         except BaseException as error:
-            call.outcome, error_type = "error", type(error).__name__
+            call.outcome, call.error_type = "error", type(error).__name__
             raise
         finally:
-            call.error_type = error_type
             verdict = state.end_model(call)
             if guard is not None:
                 guard.after_model(call, verdict)
-            with self._guarded("a model call's span"):
-                if span is not None:
-                    if call.usage is not None:
-                        span.set(usage_attributes(call.usage))
-                    span.end(error_type)
-                self._announce(verdict)
+            self._spans.model_ends(span, call, verdict)
 
     # Tool calls
 
@@ -340,23 +317,12 @@ class Turn:
         Raises:
             TurnStopped: A guard refuses the call. It is counted, as denied.
         """
-        call = ToolCall(name, args, call_id=call_id, agent=self._agent)
-        span: OwnSpan | None = None
-        with self._guarded("a tool call"):
-            state = self.state
-            call.started = self._watch.clock()
-            state.begin_call(call)
-            attributes: dict[str, str | int] = {
-                "tool.name": call.tool,
-                "gen_ai.tool.name": call.tool,
-                "tool.input_hash": call.input_hash or "",
-                "iteration": state.iterations,
-            }
-            if call_id is not None:
-                attributes["gen_ai.tool.call.id"] = call_id
-            span = self._open_span("tool.execute", "execute_tool", attributes)
+        state = self.state
+        call = ToolCall(name, args, call_id=call_id, agent=self._agent, started=self._watch.clock())
+        state.begin_call(call)
+        span = self._spans.tool_begins(call)
         begun = ToolCallInProgress(call, functools.partial(self._end_tool, span), self._watch)
-        guard = self.state.guard
+        guard = state.guard
         if guard is not None:
             try:
                 guard.before_tool(call)
@@ -366,47 +332,15 @@ class Turn:
         return begun
 
     def _end_tool(self, span: OwnSpan | None, call: ToolCall, result: object) -> None:
-        verdict: Verdict | None = None
-        with self._guarded("a tool call"):
-            verdict = self.state.end_call(call)
-            if span is not None:
-                started, ended = call.started or 0.0, call.ended or 0.0
-                size = call.result.size if call.result is not None else 0
-                span.set({"latency_ms": round((ended - started) * 1000, 3), "tool.result_size": size})
-            self._announce(verdict)
-        with self._guarded("a tool call's span"):
-            if span is not None:
-                span.end(call.error_type)
+        verdict = self.state.end_call(call)
+        self._spans.tool_ends(span, call, verdict)
         guard = self.state.guard
         if guard is not None and call.outcome != "denied":
             guard.after_tool(call, verdict, result)
 
-    # Shared by the above
 
-    def _open_span(
-        self, name: str, operation: str, attributes: dict[str, Any], *, client: bool = False
-    ) -> OwnSpan | None:
-        if not self._watch.settings.spans:
-            return None
-        # On the calls too: the turn's span is sent when the turn has ended, and whoever stops it cannot wait for that.
-        conversation_id = self._state.conversation_id if self._state is not None else None
-        if conversation_id is not None:
-            attributes["gen_ai.conversation.id"] = conversation_id
-        return open_span(name, operation, attributes, client=client, parent=self._span)
-
-    def _announce(self, verdict: Verdict | None) -> None:
-        if verdict is not None and self._span is not None:
-            self._span.set(verdict_attributes(verdict))
-            self._span.event(
-                "loop.detected",
-                {**verdict_attributes(verdict), "loop.severity": verdict.severity, "loop.clears": verdict.clears},
-            )
-
-    def _guarded(self, where: str) -> Quietly:
-        return Quietly(self._watch, where)
-
-
-def _stop_reason(error: BaseException) -> str:
+def stop_reason_of(error: BaseException) -> str:
+    """Why a turn ends that this is raised out of."""
     if isinstance(error, TurnStopped):
         return error.stop_reason
     if isinstance(error, KeyboardInterrupt | GeneratorExit) or type(error).__name__ == "CancelledError":

@@ -18,7 +18,7 @@ from turnwatch.core.usage import read_model, read_usage
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
-from turnwatch.sources.hand import Turn, current_turn
+from turnwatch.sources.hand import Turn, current_turn, stop_reason_of
 from turnwatch.sources.own_spans import mark_current_span
 
 _tool_of: Final[ContextVar[TurnState | None]] = ContextVar("turnwatch_tool_of", default=None)
@@ -239,13 +239,8 @@ class ReportedTurn:
             return
         if error is None and stop_reason == "final_answer":
             stop_reason = self._goal_missed() or stop_reason
-        elif isinstance(error, TurnStopped):
-            stop_reason = error.stop_reason
         elif error is not None:
-            is_cancelled = isinstance(error, KeyboardInterrupt | GeneratorExit) or (
-                type(error).__name__ == "CancelledError"
-            )
-            stop_reason = "user_cancelled" if is_cancelled else "error"
+            stop_reason = stop_reason_of(error)
         self.turn.close(stop_reason)
 
     def _goal_missed(self) -> str | None:
