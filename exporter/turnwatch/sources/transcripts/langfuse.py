@@ -15,8 +15,7 @@ from turnwatch.core.usage import read_usage
 from turnwatch.sources.json_values import BrokenLine, parse_json
 from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import plain_text, seconds
-from turnwatch.sources.transcripts.records import read_records
-from turnwatch.sources.transcripts.traces import Step, Traces
+from turnwatch.sources.transcripts.traces import Step, Traces, read_traces
 
 _TYPES: Final = frozenset(
     {"SPAN", "GENERATION", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
@@ -30,20 +29,9 @@ def claims(record: object) -> bool:
 
 def read(stream: IO[bytes]) -> Iterator[RecordedTurn | BrokenLine]:
     """The turns of an export: one a trace."""
-    traces = Traces()
-    for item in read_records(stream):
-        if isinstance(item, BrokenLine):
-            yield item
-            continue
-        line, value = item
-        for observation in _observations_in(value):
-            if not _is_observation(observation):
-                continue
-            try:
-                yield from _add(traces, line, observation)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                yield BrokenLine(line, f"an observation that cannot be read ({type(error).__name__})")
-    yield from traces.end()
+    return read_traces(
+        stream, lambda value: filter(_is_observation, _observations_in(value)), _add, part="an observation"
+    )
 
 
 def _is_observation(record: dict[str, Any]) -> bool:

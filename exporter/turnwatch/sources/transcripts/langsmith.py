@@ -15,8 +15,7 @@ from turnwatch.core.usage import read_usage
 from turnwatch.sources.json_values import BrokenLine, parse_json
 from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import plain_text, seconds
-from turnwatch.sources.transcripts.records import read_records
-from turnwatch.sources.transcripts.traces import Step, Traces
+from turnwatch.sources.transcripts.traces import Step, Traces, read_traces
 
 # The names under which LangSmith itself looks for the thread of a run.
 _THREADS: Final = ("session_id", "thread_id", "conversation_id")
@@ -31,18 +30,7 @@ def claims(record: object) -> bool:
 
 def read(stream: IO[bytes]) -> Iterator[RecordedTurn | BrokenLine]:
     """The turns of an export: one a trace."""
-    traces = Traces()
-    for item in read_records(stream):
-        if isinstance(item, BrokenLine):
-            yield item
-            continue
-        line, value = item
-        for run in _runs_in(value):
-            try:
-                yield from _add(traces, line, run, None)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
-                yield BrokenLine(line, f"a run that cannot be read ({type(error).__name__})")
-    yield from traces.end()
+    return read_traces(stream, _runs_in, _add, part="a run")
 
 
 def _runs_in(value: object) -> list[dict[str, Any]]:
@@ -51,7 +39,7 @@ def _runs_in(value: object) -> list[dict[str, Any]]:
     return [run for run in value if isinstance(run, dict)] if isinstance(value, list) else []
 
 
-def _add(traces: Traces, line: int, run: dict[str, Any], trace_id: str | None) -> Iterator[RecordedTurn]:
+def _add(traces: Traces, line: int, run: dict[str, Any], trace_id: str | None = None) -> Iterator[RecordedTurn]:
     identity = str(run.get("id") or run["run_id"])
     trace = traces.of(str(trace_id or run.get("trace_id") or identity))
     metadata = (run.get("extra") or {}).get("metadata") or {}

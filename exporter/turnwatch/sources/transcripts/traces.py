@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import IO, Any, Final
 
 from turnwatch.core.events import MISSING, Usage
 from turnwatch.core.evidence import Evidence
+from turnwatch.sources.json_values import BrokenLine
 from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import Recording
+from turnwatch.sources.transcripts.records import read_records
 
 # Exports are in no particular order. Past this many, the trace that was quiet longest is taken to be complete.
 _HELD_STEPS: Final = 50_000
@@ -97,6 +99,35 @@ class Traces:
         ):
             yield from _turn_of(trace)
         self._open.clear()
+
+
+def read_traces(
+    stream: IO[bytes],
+    parts_in: Callable[[object], Iterable[dict[str, Any]]],
+    add: Callable[[Traces, int, dict[str, Any]], Iterator[RecordedTurn]],
+    *,
+    part: str,
+) -> Iterator[RecordedTurn | BrokenLine]:
+    """The turns of an export: one a trace. A part of a trace that cannot be read is reported, not raised.
+
+    Args:
+        stream: The file.
+        parts_in: The parts of traces that a value of the file holds.
+        add: Adds a part, which stands on this line (1-based), to its trace; gives the turns that made room for it.
+        part: What the product calls a part, for people.
+    """
+    traces = Traces()
+    for item in read_records(stream):
+        if isinstance(item, BrokenLine):
+            yield item
+            continue
+        line, value = item
+        for each in parts_in(value):
+            try:
+                yield from add(traces, line, each)
+            except (LookupError, TypeError, ValueError, AttributeError) as error:
+                yield BrokenLine(line, f"{part} that cannot be read ({type(error).__name__})")
+    yield from traces.end()
 
 
 def _turn_of(trace: Trace) -> Iterator[RecordedTurn]:
