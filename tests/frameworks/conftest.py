@@ -8,6 +8,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from prometheus_client import CollectorRegistry
 
 import turnwatch as tw
+from frameworks.served import Service
 from frameworks.stub_model import StubModel
 from turnwatch.core.default import set_default_watch
 
@@ -97,6 +98,13 @@ def ended(provider):
 def model(counts):
     with StubModel() as stub:
         yield stub
+
+
+@pytest.fixture
+def service():
+    service = Service()
+    yield service
+    service.stop()
 
 
 class Tool:

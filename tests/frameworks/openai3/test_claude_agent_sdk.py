@@ -6,6 +6,7 @@ from claude_agent_sdk import tool as as_tool
 
 import turnwatch as tw
 from frameworks import stub_model
+from frameworks.openai3 import claude_cli
 from frameworks.stub_model import Reply
 from turnwatch.guards.frameworks.claude_agent_sdk import TurnHooks
 
@@ -43,17 +44,7 @@ def options(model, tool, tmp_path):
         allowed_tools=[NAME],
         setting_sources=[],
         cwd=tmp_path,
-        env={
-            "ANTHROPIC_BASE_URL": model.url,
-            "ANTHROPIC_API_KEY": "none",
-            "CLAUDE_CONFIG_DIR": str(tmp_path / "config"),
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_ENABLE_TELEMETRY": "0",
-            "DISABLE_TELEMETRY": "1",
-            "DISABLE_ERROR_REPORTING": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "ENABLE_TOOL_SEARCH": "false",
-        },
+        env=claude_cli.environment(model, tmp_path),
     )
 
 

@@ -8,8 +8,9 @@ import pytest
 from turnwatch.core.watch import Watch
 from turnwatch.sources.scan import ScannedTurn, scan
 from turnwatch.sources.spans.assembly import Assembler
-from turnwatch.sources.spans.logs import logs_of_json
+from turnwatch.sources.spans.logs import LogData, logs_of_json
 from turnwatch.sources.spans.otlp_json import spans_of_json
+from turnwatch.sources.spans.span import SpanData, SpanEvent
 
 HERE = Path(__file__).parent
 
@@ -110,3 +111,35 @@ def test_calls_that_wait_for_log_events_count_before_their_turn_ends():
     live.feed(live.spans)
     live.wait(30)
     assert (live.by_agent()["claude-code"].tool_calls, live.by_agent()["claude-code"].missing_arguments) == (2, 2)
+
+
+@pytest.mark.parametrize("logs_come", ["first", "last"])
+def test_calls_belong_to_the_reply_that_asked_for_them_when_later_replies_overtake_them(logs_come):
+    def span(span_id, name, start, **attributes):
+        events = (SpanEvent("tool.output", {"content": "one"}),) if name == "claude_code.tool" else ()
+        scope = "com.anthropic.claude_code.tracing"
+        start_ns, end_ns = start * 1_000_000_000, (start + 1) * 1_000_000_000
+        return SpanData(
+            7, span_id, 1, name, attributes=attributes, events=events, scope=scope, start_ns=start_ns, end_ns=end_ns
+        )
+
+    spans, logs = [], []
+    for number in range(4):
+        call_id = f"toolu_{number}"
+        spans.append(span(100 + number, "claude_code.llm_request", 2 * number, input_tokens=10, output_tokens=1))
+        spans.append(span(200 + number, "claude_code.tool", 2 * number + 1, tool_name="Read", tool_use_id=call_id))
+        logs.append(LogData(0, "", {"tool_use_id": call_id, "tool_input": '{"file_path": "a"}'}, None, trace_id=7))
+    live = Live()
+    live.logs = logs
+    if logs_come == "first":
+        live.feed_logs()
+    live.feed(spans)
+    live.wait(5)
+    if logs_come == "last":
+        live.feed_logs()
+    live.assembler.flush()
+    (turn,) = live.turns
+    assert [(verdict.kind, verdict.severity) for verdict in turn.verdicts] == [
+        ("stale_repeat", "warn"),
+        ("stale_repeat", "stuck"),
+    ]

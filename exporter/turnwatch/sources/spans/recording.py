@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +24,8 @@ _REMEMBERED: Final = 64
 _RECENT: Final = 8
 # How many model calls wait for second spans of themselves; those come within a batch.
 _HELD_MODELS: Final = 3
+# How many model calls are looked through for the one that asked for a tool call.
+_MODEL_STARTS: Final = 64
 
 
 class Recorder:
@@ -152,6 +155,8 @@ class Recorder:
                 scope.unread_reply = fact.dialect
                 scope.surely_unread = wants is True
         scope.recent_models = (*scope.recent_models[1 - _RECENT :], ToldModel(fact))
+        if fact.dialect.arguments_in_logs:
+            scope.model_starts = sorted((*(scope.model_starts or ()), fact.start_ns))[-_MODEL_STARTS:]
 
     def _say_unread(self, scope: Scope) -> None:
         """A reply asked for tools, and nothing says for which: the turn cannot be judged, and says so."""
@@ -229,6 +234,10 @@ class Recorder:
                 scope.round += 1
             scope.round_end_ns = max(scope.round_end_ns, fact.end_ns)
             call.round = scope.round
+        elif scope.model_starts:
+            # The call may have waited for its log event while later model calls were counted.
+            later = len(scope.model_starts) - bisect_right(scope.model_starts, fact.start_ns)
+            call.round = max(turn.iterations - later, 1)
         if call.args is MISSING and call.input_hash is None:
             self._complaints.lacks_arguments(fact.dialect)
         turn.begin_call(call)

@@ -79,6 +79,7 @@ class Scope:
         asked: Tool calls of the latest reply; they count if no span stands for them.
         unread_reply: Set while the latest reply asked for tools but does not say which; surely, if it says
             why it ended.
+        model_starts: When the latest model calls began, where tool calls wait for log events while they come.
         due: When the turn is closed, in seconds of the feeder's clock; None while it is open.
     """
 
@@ -104,6 +105,7 @@ class Scope:
         "lacks_arguments",
         "last_ns",
         "model_name",
+        "model_starts",
         "models_by",
         "orphans",
         "pending",
@@ -166,6 +168,7 @@ class Scope:
         self.lacks_arguments = False
         self.saw_usage = False
         self.recent_models: tuple[ToldModel, ...] = ()
+        self.model_starts: list[int] | None = None
         self.call_ids: dict[str, ToldTool] | None = None
         self.recent_tools: tuple[ToldTool, ...] = ()
         self.round = 0
