@@ -13,6 +13,8 @@ _EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
 _MAYBE_SCHEMA: Final = frozenset(CONVENTIONS.tool["maybe_schema"])
 
 _MAX_WRAPPERS: Final = 4
+# An envelope has at least one of these.
+_ENVELOPE_KEYS: Final = frozenset({"input_str", "kwargs", "arguments", "params"})
 _CALL_KEYS: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
 _NAMED_KEYS: Final = (frozenset({"tool_name", "arguments"}), frozenset({"name", "arguments"}))
 
@@ -43,7 +45,7 @@ def unwrapped(value: object) -> Any:
     """The arguments in a value, whatever envelopes it comes in; MISSING when they were taken out."""
     for _ in range(_MAX_WRAPPERS):
         value = parsed(value)
-        if type(value) is not dict:
+        if type(value) is not dict or _ENVELOPE_KEYS.isdisjoint(value):
             return value
         inner = _content(value)
         if inner is value:

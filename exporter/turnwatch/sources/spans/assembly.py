@@ -370,6 +370,8 @@ def _as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanDat
     may have a span end a little before the last one inside it.
     """
     batch = list(spans)
+    if len(batch) == 1:
+        return batch
     scopes: set[str] = set()
     ended: dict[int, int] = {}
     is_in_order = True

@@ -117,7 +117,8 @@ class Calls:
 
     def take_model(self, span: SpanData, fact: ModelFact, now: float) -> None:
         """Take a model call in."""
-        logged = self._turns.logs.messages.pop(span.span_id, None)
+        logs = self._turns.logs
+        logged = logs.messages.pop(span.span_id, None) if logs.heard else None
         if logged is not None:
             fact.attributes = {**span.attributes, **logged}
         below = self._places.take(span.span_id)

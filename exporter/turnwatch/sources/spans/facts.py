@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from turnwatch.core.events import MISSING, ModelCall, Outcome, ToolCall, Usage
+from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
 from turnwatch.sources.spans.arguments import arguments_of
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.results import result_of
 from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA
-from turnwatch.sources.spans.span import NO_ATTRIBUTES, SpanData
+from turnwatch.sources.spans.span import NO_ATTRIBUTES, SMALL_SPAN_BYTES, SpanData
 from turnwatch.sources.spans.usage import usage_of
 from turnwatch.sources.spans.values import first, first_text, json_of, shortened, unquoted
 
@@ -82,10 +82,11 @@ class ModelFact:
         self.span_id = span.span_id
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
-        self.weight = span.weight
-        self.response_id = first_text(span.attributes, span.shape.response_id) or _id_in_output(span.attributes)
-        self.attributes = span.attributes if span.shape.has_messages else NO_ATTRIBUTES
-        self.counted = span.shape.may_be_counted and (is_counted(span.attributes) or COUNTED_MODEL in span.attributes)
+        attributes, shape = span.attributes, span.shape
+        self.response_id = first_text(attributes, shape.response_id) or _id_in_output(attributes)
+        self.attributes = attributes if shape.has_messages else NO_ATTRIBUTES
+        self.weight = span.weight if shape.has_messages else SMALL_SPAN_BYTES
+        self.counted = shape.may_be_counted and (is_counted(attributes) or COUNTED_MODEL in attributes)
         self.is_root = not span.parent_id
 
 
@@ -123,22 +124,24 @@ def tool_fact(span: SpanData, dialect: Dialect) -> ToolFact:
     """The tool call that this span stands for."""
     attributes, shape = span.attributes, span.shape
     result = result_of(span)
-    call_id = first_text(attributes, shape.call_id) or result.call_id
-    input_hash = first_text(attributes, shape.input_hash) or None
-    outcome: Outcome = "error" if result.failed else "ok"
-    call = ToolCall(
-        tool_name(span, dialect, result.tool),
-        MISSING if input_hash is not None else arguments_of(span),
-        input_hash=input_hash,
-        result=None if result.value is MISSING else Evidence.of(result.value),
-        outcome=outcome,
-        error_type=result.error_type,
-        started=span.start_ns * _NS if span.start_ns else None,
-        ended=span.end_ns * _NS if span.end_ns else None,
-        call_id=call_id or None,
-        line=span.line,
-    )
+    input_hash = first_text(attributes, shape.input_hash)
+    # Set one by one: naming them in the call takes as long again as all the rest of it.
+    call = ToolCall(tool_name(span, dialect, result.tool), MISSING if input_hash else arguments_of(span))
+    call.input_hash = input_hash or None
+    call.call_id = first_text(attributes, shape.call_id) or result.call_id or None
+    if result.value is not MISSING:
+        call.result = Evidence.of(result.value)
+    if result.failed:
+        call.outcome = "error"
+        call.error_type = result.error_type
+    call.started, call.ended = _times(span)
+    call.line = span.line
     return ToolFact(span, dialect, call)
+
+
+def _times(span: SpanData) -> tuple[float | None, float | None]:
+    start, end = span.start_ns, span.end_ns
+    return start * _NS if start else None, end * _NS if end else None
 
 
 def tool_name(span: SpanData, dialect: Dialect, in_result: str = "") -> str:
@@ -161,16 +164,13 @@ def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
     """The model call that this span stands for."""
     attributes, shape = span.attributes, span.shape
     error_type = attributes.get("error.type")
-    failed = span.failed or error_type is not None
-    call = ModelCall(
-        first_text(attributes, shape.model_name),
-        provider=first_text(attributes, shape.provider),
-        usage=usage_of(attributes, shape),
-        outcome="error" if failed else "ok",
-        error_type=None if error_type is None else shortened(str(error_type)),
-        started=span.start_ns * _NS if span.start_ns else None,
-        ended=span.end_ns * _NS if span.end_ns else None,
-    )
+    call = ModelCall(first_text(attributes, shape.model_name))
+    call.provider = first_text(attributes, shape.provider)
+    call.usage = usage_of(attributes, shape)
+    if span.failed or error_type is not None:
+        call.outcome = "error"
+        call.error_type = None if error_type is None else shortened(str(error_type))
+    call.started, call.ended = _times(span)
     return ModelFact(span, dialect, call)
 
 

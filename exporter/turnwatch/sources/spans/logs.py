@@ -98,6 +98,7 @@ class LogFacts:
     """What log events told, until the spans they belong to come. Bounded; the oldest is forgotten."""
 
     def __init__(self) -> None:
+        self.heard = False  # most sources send none, and need not be asked about every call
         self.arguments: Kept[str, Any] = Kept()
         self.results: Kept[str, Any] = Kept()
         self.asked: Kept[int, list[Asked]] = Kept()
@@ -109,6 +110,7 @@ class LogFacts:
         Returns:
             The keys of calls whose arguments are known now, and the spans of model calls whose replies are.
         """
+        self.heard = True
         calls: list[str] = []
         spans: list[int] = []
         for log in logs:

@@ -56,6 +56,8 @@ def carries_reply(attributes: Mapping[str, Any]) -> bool:
 
 def wants_tools(attributes: Mapping[str, Any]) -> bool | None:
     """Whether the reply ended to have tools called, for which every dialect has a word; None: it does not say."""
+    if not attributes:
+        return None
     for name in _FINISH:
         value = attributes.get(name)
         if value is not None:

@@ -109,9 +109,13 @@ def attributes_of_map(values: Any) -> dict[str, Any]:
     attributes: dict[str, Any] = {}
     for key in values:
         value = values[key]
-        text = value.string_value  # most are texts, and asking which kind a value is costs more than reading one
+        text = value.string_value  # most are texts or numbers, and asking which costs more than reading both
         if text:
             attributes[key] = text
+            continue
+        number = value.int_value
+        if number:
+            attributes[key] = number
             continue
         kind = value.WhichOneof("value")
         if kind is not None:

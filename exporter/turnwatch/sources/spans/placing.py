@@ -30,7 +30,7 @@ class CallPlace:
 
     def __init__(self, fact: Fact, above: Scope, agent: str = "") -> None:
         self.above = above
-        self.tool = fact.call.tool if isinstance(fact, ToolFact) else None
+        self.tool = fact.call.tool if type(fact) is ToolFact else None
         self.agent = agent
         self.scope = fact.scope
         self.within: Scope | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall
@@ -15,10 +16,19 @@ from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import Kept, LogFacts
 from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.results import opened
-from turnwatch.sources.spans.scope import Fact, Scope, ToldModel, ToldTool, is_same_model_call, is_same_tool_call
+from turnwatch.sources.spans.scope import (
+    SEVERAL,
+    Fact,
+    Scope,
+    ToldModel,
+    ToldTool,
+    is_same_model_call,
+    is_same_tool_call,
+)
 from turnwatch.sources.spans.values import is_redacted
 
 _NS: Final = 1e-9
+BY_START: Final = attrgetter("start_ns")
 # How many ids and calls are remembered for telling second spans of a call from second calls.
 _REMEMBERED: Final = 64
 _RECENT: Final = 8
@@ -45,7 +55,7 @@ class Recorder:
     def open(self, scope: Scope, parent: TurnState | None) -> None:
         """Open the scope's turn and count what waited for it."""
         pending, scope.pending = scope.pending, None
-        waiting: list[Fact] = sorted(pending, key=lambda fact: fact.start_ns) if pending else []
+        waiting: list[Fact] = sorted(pending, key=BY_START) if pending else []
         first = waiting[0] if waiting else None
         started_ns = first.start_ns if first is not None else scope.ended_ns
         # A turn all of whose calls somebody nearer to the agent counts is that one's turn as well.
@@ -81,13 +91,11 @@ class Recorder:
                 fact.counted = counted.has_tool(call, trace_id)
         return fact.counted
 
-    def _counting(self, scope: Scope, turn: TurnState, fact: Fact) -> TurnState:
-        """The turn that a call counts in: one that seemed to be counted elsewhere begins here after all."""
-        if turn.watch is self._elsewhere:
-            source = turn.source
-            turn = scope.turn = self._open_turn(scope, turn.parent, fact.start_ns, self._watch)
-            turn.source = source
-        return turn
+    def _begin_here(self, scope: Scope, turn: TurnState, fact: Fact) -> TurnState:
+        """The turn that a call counts in, where it seemed to be counted elsewhere and is not."""
+        here = scope.turn = self._open_turn(scope, turn.parent, fact.start_ns, self._watch)
+        here.source = turn.source
+        return here
 
     def record(self, scope: Scope, fact: Fact) -> None:
         """Count one call of an open turn, unless another span told of it already."""
@@ -138,7 +146,8 @@ class Recorder:
         if scope.unread_reply is not None:
             self._say_unread(scope)
         if not self._is_counted(scope, fact):
-            turn = self._counting(scope, turn, fact)
+            if turn.watch is self._elsewhere:
+                turn = self._begin_here(scope, turn, fact)
             turn.begin_model(at=fact.call.started)
             turn.end_model(fact.call)
         scope.saw_usage = scope.saw_usage or fact.call.usage is not None
@@ -148,7 +157,8 @@ class Recorder:
         attributes = fact.attributes
         scope.reads_replies = fact.dialect.tool_calls == "either" and not scope.has_tools and not fact.counted
         if scope.reads_replies or scope.lacks_arguments or not turn.tool_calls:
-            scope.asked = asked_of(attributes) or self._logs.asked.pop(fact.span_id, None)
+            logged = self._logs.asked.pop(fact.span_id, None) if self._logs.heard else None
+            scope.asked = asked_of(attributes) or logged
         if scope.reads_replies and not scope.asked:
             wants = wants_tools(attributes)
             if wants or (wants is None and not carries_reply(attributes)):
@@ -224,7 +234,8 @@ class Recorder:
             return
         if self._is_counted(scope, fact):
             return
-        turn = self._counting(scope, turn, fact)
+        if turn.watch is self._elsewhere:
+            turn = self._begin_here(scope, turn, fact)
         if call.args is MISSING and call.input_hash is None:
             scope.lacks_arguments = True
             _fill_arguments(call, scope.asked or [])
@@ -255,7 +266,9 @@ class Recorder:
             scope.call_ids[call_id] = told
             if len(scope.call_ids) > _REMEMBERED:
                 del scope.call_ids[next(iter(scope.call_ids))]
-        for other in scope.recent_tools:
+        if scope.tools_by != fact.scope:
+            scope.tools_by = fact.scope if scope.tools_by is None else SEVERAL
+        for other in scope.recent_tools if scope.tools_by is SEVERAL else ():
             if other.scope != fact.scope and is_same_tool_call(other, fact):
                 return True
         scope.recent_tools = (*scope.recent_tools[1 - _RECENT :], told)

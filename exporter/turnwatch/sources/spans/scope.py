@@ -70,7 +70,7 @@ class Scope:
         agent, conversation: What is known of them so far.
         service: What to call the agent, should nothing name it.
         failure: Class of the error of a span inside a tool call, where the call's own span tells of none.
-        models_by: Who wrote its model spans, or SEVERAL; None before the first.
+        models_by, tools_by: Who wrote its model and its tool spans, or SEVERAL; None before the first.
         orphans: Turns of sub-agents that wait for the turn, which is their parent.
         pending: Calls that wait for the turn.
         weight: About how many bytes those take.
@@ -122,6 +122,7 @@ class Scope:
         "since",
         "stop_reason",
         "surely_unread",
+        "tools_by",
         "trace_id",
         "turn",
         "unread_reply",
@@ -156,6 +157,7 @@ class Scope:
         self.pending_models = 0
         self.orphans: tuple[TurnState, ...] = ()
         self.models_by: str | None = None
+        self.tools_by: str | None = None
         self.weight = 0
         self.seen_by_mcp: list[ToolFact] | None = None
         # Calls that have been counted, as far as the next ones depend on them

@@ -10,7 +10,7 @@ from turnwatch.sources.spans.shapes import shape_of
 SERVER: Final = 2
 CLIENT: Final = 3
 
-_SMALL_SPAN_BYTES: Final = 1024
+SMALL_SPAN_BYTES: Final = 1024
 NO_EVENTS: Final[tuple[SpanEvent, ...]] = ()
 NO_ATTRIBUTES: Final[Mapping[str, Any]] = {}
 
@@ -97,21 +97,15 @@ class SpanData:
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes: its longer texts, and as much again as a small span takes in all."""
-        weight = _SMALL_SPAN_BYTES + _weight_of(self.attributes)
+        """About how many bytes it takes: its attributes as texts, and as much again as a small span takes in all."""
+        weight = SMALL_SPAN_BYTES + _weight_of(self.attributes)
         for event in self.events:
             weight += _weight_of(event.attributes)
         return weight
 
 
 def _weight_of(attributes: Mapping[str, Any]) -> int:
-    weight = 0
-    for value in attributes.values():
-        if type(value) is str:
-            weight += len(value)
-        elif isinstance(value, (list, dict, bytes)):
-            weight += len(repr(value))
-    return weight
+    return sum(map(len, map(str, attributes.values())))
 
 
 @final

@@ -10,7 +10,7 @@ from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.placing import Places
-from turnwatch.sources.spans.recording import Recorder, knows_better, merged
+from turnwatch.sources.spans.recording import BY_START, Recorder, knows_better, merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
@@ -150,7 +150,7 @@ class Turns:
         self.weigh(gone)
         if gone.due is not None and kept.due is None and gone is above:
             self.end_soon(kept, now)
-        for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
+        for fact in sorted(pending, key=BY_START) if pending else ():
             self.add(kept, fact, now)
 
     def open(self, scope: Scope, now: float | None = None) -> None:
@@ -338,7 +338,7 @@ class Turns:
                     self._unsettle(of_trace, now)
             scope.into = of_trace
             of_trace.adopt_waiting(scope)
-            for fact in sorted(pending, key=lambda fact: fact.start_ns) if pending else ():
+            for fact in sorted(pending, key=BY_START) if pending else ():
                 self.add(of_trace, fact, now)
             return
         self.open(scope, now=now)

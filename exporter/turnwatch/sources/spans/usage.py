@@ -30,7 +30,7 @@ def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         value = attributes.get(name)
         if value is not None:
-            return _number(value)
+            return value if type(value) is int and value >= 0 else _number(value)
     return None
 
 
@@ -47,9 +47,9 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
     usage = Usage(
         given or 0,
         made or 0,
-        _first(attributes, shape.cache_read) or 0,
-        _first(attributes, shape.cache_write) or 0,
-        _first(attributes, shape.reasoning) or 0,
+        (shape.cache_read and _first(attributes, shape.cache_read)) or 0,
+        (shape.cache_write and _first(attributes, shape.cache_write)) or 0,
+        (shape.reasoning and _first(attributes, shape.reasoning)) or 0,
     )
     if shape.has_usage_object and not usage.cache_read:
         _langsmith(attributes, usage)

@@ -35,13 +35,13 @@ def first_text(attributes: Mapping[str, Any], names: Iterable[str]) -> str:
         if value is not None:
             text = value if type(value) is str else str(value)
             if text:
-                return shortened(text)
+                return text[:_LONGEST_NAME]
     return ""
 
 
 def shortened(name: str) -> str:
     """A name or id, cut where it is longer than any real one."""
-    return name if len(name) <= _LONGEST_NAME else name[:_LONGEST_NAME]
+    return name[:_LONGEST_NAME]
 
 
 def is_redacted(value: object) -> bool:
