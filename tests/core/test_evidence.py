@@ -68,8 +68,10 @@ def test_reads_as_nothing(text):
     assert Evidence.of(text).empty
 
 
-_PIECES = ["no", "not found", "nothing", "null", "0", "rows", "results", "matching", "for", "n/a", "empty set", "there are",
-           "data", "undefined", "the", "x", "{", "}", "[", "]", '"a"', ":", ",", "<output>", "</b>", "<", " ", "\n", "!"]  # fmt: skip
+_PIECES = [
+    *("no", "not found", "nothing", "null", "0", "rows", "results", "matching", "for", "n/a", "empty set", "there are"),
+    *("data", "undefined", "the", "x", "{", "}", "[", "]", '"a"', ":", ",", "<output>", "</b>", "<", " ", "\n", "!"),
+]
 
 
 @given(st.lists(st.sampled_from(_PIECES), max_size=12).map("".join))

@@ -49,6 +49,7 @@ class ToolCall:
         tool: The tool's name as the agent asked for it.
         args: The arguments, any object, or JSON text; MISSING when the source did not capture them.
         canonical: The canonical form of the arguments, once the call has begun: they may be changed while it runs.
+        identity: What the engine takes the call for, once it has judged it.
         input_hash: ``turnwatch.input_hash(tool, args)``, or None when the arguments are missing.
         result: Evidence of the result, or of the error text when outcome is "error"; None when unknown.
         outcome: "ok", "error", "cached" (answered without running) or "denied" (refused by a guard).
@@ -72,6 +73,7 @@ class ToolCall:
         "ended",
         "error_type",
         "idempotent",
+        "identity",
         "input_hash",
         "line",
         "mutates",
@@ -108,6 +110,7 @@ class ToolCall:
         self.tool = tool
         self.args = args
         self.canonical: bytes | None = None
+        self.identity: int | None = None
         self.input_hash = input_hash
         self.result = result
         self.outcome: Outcome = outcome
@@ -151,6 +154,14 @@ class Usage:
     def total(self) -> int:
         """Input and output tokens together."""
         return self.input + self.output
+
+    def add(self, other: Usage) -> None:
+        """Add the tokens of another call."""
+        self.input += other.input
+        self.output += other.output
+        self.cache_read += other.cache_read
+        self.cache_write += other.cache_write
+        self.reasoning += other.reasoning
 
     def _values(self) -> tuple[int, int, int, int, int]:
         return (self.input, self.output, self.cache_read, self.cache_write, self.reasoning)

@@ -32,16 +32,19 @@ class Evidence:
         exact: Digest of the whole text.
     """
 
-    __slots__ = ("_digitless", "_head", "_length", "_normal", "_sim", "_text", "exact")
+    __slots__ = ("_bag", "_empty", "_failure", "_head", "_length", "_normal", "_sim", "_text", "exact")
 
     def __init__(self, exact: Digest) -> None:
         self.exact = exact
         self._text: str | None = None
         self._normal: Digest | None = None
         self._sim: int | None = None
-        self._digitless: Digest | None = None
         self._head = ""
         self._length = -1
+        # Asked by the engine of the turn, and again by that of its conversation.
+        self._bag: Digest | None = None
+        self._empty: bool | None = None
+        self._failure: bool | None = None
 
     @classmethod
     def of(cls, result: object) -> Evidence:
@@ -120,19 +123,26 @@ class Evidence:
     @property
     def bag(self) -> Digest:
         """Digest of the words of a short text whatever their order; the exact digest of a longer one."""
-        text = self.whole
-        return self.exact if text is None else hash(frozenset(_WORDS.findall(text.lower())))
+        if self._bag is None:
+            text = self.whole
+            self._bag = self.exact if text is None else hash(frozenset(_WORDS.findall(text.lower())))
+        return self._bag
 
     @property
     def empty(self) -> bool:
         """Whether the result says that there is nothing: no text, an empty list, "no results"."""
-        text = self.whole
-        return text is not None and reads_as_nothing(text)
+        if self._empty is None:
+            text = self.whole
+            self._empty = text is not None and reads_as_nothing(text)
+        return self._empty
 
     @property
     def failure(self) -> bool:
         """Whether the text itself begins by saying that the call failed."""
-        return _FAILURE.match(self._head if self._text is None else self._text, 0, _HEAD_CHARS) is not None
+        if self._failure is None:
+            text = self._head if self._text is None else self._text
+            self._failure = _FAILURE.match(text, 0, _HEAD_CHARS) is not None
+        return self._failure
 
     @property
     def names_unknown_tool(self) -> bool:
@@ -325,8 +335,8 @@ def reads_as_nothing(text: str) -> bool:
 
 
 _FAILURE: Final = re.compile(
-    r"\W{0,3}(?:\w*(?:error|exception)\b|traceback \(most|invalid (?:action|input|argument|command|request|call)"
-    r"|failed to |failure\b|fatal:|nothing happens)",
+    r"\W{0,3}+(?:\w++(?:(?<=error)|(?<=exception))|traceback \(most|failed to |failure\b|fatal:|nothing happens"
+    r"|invalid (?:action|input|argument|command|request|call))",
     re.IGNORECASE,
 )
 _UNKNOWN_TOOL: Final = re.compile(

@@ -49,20 +49,19 @@ class KeyTable:
 
     def add(self, key: int, at: float, window: float) -> KeyCount | None:
         """Count one call of ``key``; None for its first, its record from the second on."""
-        repeated = self._repeated
-        seen = repeated.pop(key, None) if repeated else None
-        if repeated is not None and seen is not None:
+        once, repeated = self._once, self._repeated
+        if repeated and key in repeated:
+            seen = repeated.pop(key)
             repeated[key] = seen  # last in line: what a turn is busy repeating is not what to forget
             seen.count += 1
             seen.times.add(at, window)
             return seen
-        first = self._once.pop(key, None)
-        if first is None:
-            self._once[key] = at
-            if len(self._once) + (len(repeated) if repeated else 0) > self._bound:
+        if key not in once:
+            once[key] = at
+            if len(once) + (len(repeated) if repeated else 0) > self._bound:
                 self._drop()
             return None
-        seen = KeyCount(2, CallTimes(first))
+        seen = KeyCount(2, CallTimes(once.pop(key)))
         seen.times.add(at, window)
         if repeated is None:
             repeated = self._repeated = {}

@@ -39,19 +39,18 @@ def published_snapshot() -> Any:
 
     A process that runs genai-prices' UpdatePrices gets a new one when prices have changed.
     """
-    current = _snapshot_source()
-    return current() if current is not None else None
+    return _snapshot_source()()
 
 
 @functools.cache
-def _snapshot_source() -> Callable[[], Any] | None:
+def _snapshot_source() -> Callable[[], Any]:
     # Imported at the first model call: it takes 140 ms and 31 MB, and a process may never make one.
     try:
         from genai_prices.data_snapshot import get_snapshot
 
         get_snapshot()
     except Exception:
-        return None
+        return lambda: None
     return get_snapshot
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from turnwatch.core.events import Usage
 from turnwatch.core.meter import Counter, Histogram, Meter
 from turnwatch.core.windows import ExpiringMax
 
@@ -86,6 +87,20 @@ class ModelSeries:
             outcome: meter.counter("agent_model_calls_total", agent, model, outcome) for outcome in ("ok", "error")
         }
         self._duration: Histogram | None = None
+
+    def used(self, usage: Usage) -> None:
+        """A call used these tokens."""
+        tokens = self.tokens
+        if usage.input:
+            tokens["input"].inc(usage.input)
+        if usage.output:
+            tokens["output"].inc(usage.output)
+        if usage.cache_read:
+            tokens["cache_read"].inc(usage.cache_read)
+        if usage.cache_write:
+            tokens["cache_write"].inc(usage.cache_write)
+        if usage.reasoning:
+            tokens["reasoning"].inc(usage.reasoning)
 
     def took(self, seconds: float) -> None:
         """A call took this long."""

@@ -32,13 +32,13 @@ class ToolInTurn:
         elif self.written_off:
             self.written_off -= 1
             return
-        self.series.call(outcome).inc()
+        (self.series.calls.get(outcome) or self.series.call(outcome)).inc()
 
     def repeat_ended(self, result: str) -> None:
         """Count how the result of a repeat compares, unless the end of the turn has counted it as unknown."""
         if self.pending:
             self.pending -= 1
-            self.series.result(result).inc()
+            self.series.results[result].inc()
 
     def turn_ended(self) -> None:
         """Count what has not come back as an error, with a result that is not known."""

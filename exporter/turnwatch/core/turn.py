@@ -16,6 +16,7 @@ from turnwatch.core.verdict import SEVERITY_RANK, Verdict
 from turnwatch.core.windows import put_tails
 
 if TYPE_CHECKING:
+    from turnwatch.core.evidence import Evidence
     from turnwatch.core.series import ToolSeries
 
 _MAX_VERDICTS: Final = 32
@@ -266,21 +267,18 @@ class TurnState(TurnCounts):
             call.spend_usd = spend = None
         if spend is None and usage is not None:
             spend = watch.prices.cost(call.provider, call.model, usage, call.started or ended)
-        verdict = self._judge_reply(call)
+        verdict = None if call.text is None else self._judge_reply(call.text)
         with watch.lock:
-            series = watch.model_series(self.series, call.model)
+            series = self.series.models.get(call.model) or watch.model_series(self.series, call.model)
             series.calls["error" if call.outcome == "error" else "ok"].inc()
             if call.started is not None and ended > call.started:
                 series.took(ended - call.started)
             if ended > self.last_active:
                 self.last_active = ended
             if usage is not None:
-                tokens = self.usage = self.usage or Usage()
-                for kind, counter in series.tokens.items():
-                    amount = getattr(usage, kind)
-                    if amount:
-                        counter.inc(amount)
-                        setattr(tokens, kind, getattr(tokens, kind) + amount)
+                self.usage = self.usage or Usage()
+                self.usage.add(usage)
+                series.used(usage)
             elif call.outcome != "error":
                 self.series.without_usage.inc()
             if spend is None:
@@ -303,15 +301,13 @@ class TurnState(TurnCounts):
             watch.notify(self, verdict)
         return verdict
 
-    def _judge_reply(self, call: ModelCall) -> Verdict | None:
-        if call.text is None:
-            return None
+    def _judge_reply(self, text: Evidence) -> Verdict | None:
         try:
             with self._judging:
-                new = self.engine.observe_reply(call.text)
+                new = self.engine.observe_reply(text)
             if self._conversation is not None:
                 with self._conversation.judging:
-                    over_turns = self._conversation.engine.observe_reply(call.text, self.agent)
+                    over_turns = self._conversation.engine.observe_reply(text, self.agent)
                 new = self._worse(new, over_turns)
         except Exception:
             self.watch.internal_error("judging a reply")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
+import os
 from typing import TYPE_CHECKING, cast
 
 from turnwatch.core.default import default_watch
@@ -107,7 +107,7 @@ class TurnCounts:
         elif conversation_id is not None:
             conversation_id = id_of(conversation_id)
         self.conversation_id: str | None = conversation_id
-        self.turn_id = id_of(turn_id) if turn_id else uuid.uuid4().hex
+        self.turn_id = id_of(turn_id) if turn_id else os.urandom(16).hex()
         self.started = watch.clock() if at is None else at
         self.last_active = self.started
         self.source = source

@@ -94,10 +94,11 @@ class Store:
 
     def histogram(self, name: str, *labels: str) -> HistogramCell:
         """The histogram series of these label values."""
-        series = self.histograms.setdefault(name, {})
-        cell = series.get(labels)
+        series = self.histograms.get(name)
+        cell = None if series is None else series.get(labels)
         if cell is None:
-            cell = series[labels] = HistogramCell(self, _check(name, "histogram", labels), labels)
+            cell = HistogramCell(self, _check(name, "histogram", labels), labels)
+            self.histograms.setdefault(name, {})[labels] = cell
         return cell
 
 

@@ -187,7 +187,7 @@ class Engine:
         else:
             self._with_results = True
             self._succeeded(call, question, result, changes, findings)
-        return self._report(call.tool, findings) if findings else None
+        return self._report(call.tool, findings) if any(findings) else None
 
     def observe_reply(self, text: Evidence, agent: str = "") -> Verdict | None:
         """Judge one more text reply of the model in which it made no tool call.
@@ -361,7 +361,7 @@ class Engine:
         One standstill is one verdict of each severity: rules that see the same calls from another side wait
         until there is news. And a kind of loop on a tool is told once in each severity.
         """
-        found = worst([finding for finding in findings if finding is not None]) if any(findings) else None
+        found = worst([finding for finding in findings if finding is not None])
         if found is None:
             return None
         if found.severity == "stuck":

@@ -24,6 +24,8 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str]
 
     Only good within this process, where it never leaves the engine.
     """
+    if call.identity is not None:  # the engine of the turn has asked before that of the conversation
+        return call.identity
     args = call.args
     if args is MISSING:
         return None if call.input_hash is None else hash((call.tool, call.input_hash))
@@ -34,4 +36,5 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str]
         raw = raw.translate(_LOWER, _WHITE_SPACE)
         if b"\\" in raw:
             raw = raw.replace(b"\\n", b"").replace(b"\\t", b"").replace(b"\\r", b"")
-    return hash((call.tool, raw))
+    call.identity = hash((call.tool, raw))
+    return call.identity
