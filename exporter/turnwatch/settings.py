@@ -282,7 +282,7 @@ class Settings(_Section):
         page: Where a guard that pages sends its alerts.
         conversation_budgets: Limits of one conversation, over all its turns.
         kill_dir: Directory in which ``turnwatch kill`` leaves word for processes of the same machine.
-        redis_url: Redis that processes share their budgets and kills through.
+        redis_url: Redis in which ``turnwatch kill`` leaves word for processes of several machines.
         hash_key: Key of the input hash, so that arguments with few possible values cannot be guessed back from it.
         prices_file: YAML or JSON file of model prices, which override the published ones.
         spans: Whether turnwatch opens spans of its own.

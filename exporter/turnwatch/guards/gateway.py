@@ -24,7 +24,7 @@ from turnwatch.guards.gateway_call import NOT_ANSWERED, GatewayCall, Shared
 from turnwatch.guards.scratchpad import Scratchpad
 from turnwatch.guards.tool_rules import override_of, rules_for
 from turnwatch.settings import ToolOverride
-from turnwatch.sources.hand import Turn, current_turn
+from turnwatch.sources.hand import Turn, current_turn, stop_reason_of
 
 _MAX_NAME_SHOWN: Final = 100
 
@@ -283,7 +283,7 @@ class ToolGateway:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self.close("final_answer" if error is None else "error")
+        self.close("final_answer" if error is None else stop_reason_of(error))
 
     # The scratchpad
 
