@@ -13,10 +13,10 @@ import typer
 from rich.console import Console
 
 from turnwatch.cli.ending import ending_like_a_filter
-from turnwatch.cli.html_text import many
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.unread import UNREADABLE, UnreadPlaces
+from turnwatch.core.printable import many
 from turnwatch.errors import TurnwatchError
 from turnwatch.metrics.history import History
 from turnwatch.settings_file import load_settings

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from importlib.resources import files
 from typing import Final, TypeVar
 
-from turnwatch.cli.html_text import dollars, duration, large, many, moment, shown
+from turnwatch.cli.html_text import duration, large, moment, shown
 from turnwatch.cli.timeline_drawing import LEGEND, definitions, draw, mark_shape
+from turnwatch.core.printable import dollars, many
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict, explain
 from turnwatch.sources.timeline import Timeline

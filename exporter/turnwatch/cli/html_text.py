@@ -19,16 +19,6 @@ def shown(text: str, longest: int = _LONGEST) -> str:
     return html.escape(printable(text))
 
 
-def many(number: int, thing: str) -> str:
-    """A number of things."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
-def dollars(usd: float) -> str:
-    """Dollars, with as many digits as small amounts need."""
-    return f"${usd:,.2f}" if usd >= 0.1 or not usd else f"${usd:,.4f}"
-
-
 def large(number: int) -> str:
     """A number that may be large: 1,234 or 5.6 M."""
     for unit, name in ((1_000_000_000, "G"), (1_000_000, "M")):

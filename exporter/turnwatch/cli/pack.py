@@ -172,8 +172,7 @@ def deploy_pack(
     if dry_run:
         _show_changes(targets, prune=prune)
         return
-    for target in targets:
-        changed = deploy(target, prune=prune, force=force)
+    for target, changed in deploy(targets, prune=prune, force=force):
         for change in changed:
             typer.echo(f"{target.name}: {change.action} {change.what}")
         if not changed:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnwatch.core.printable import many, printable
+from turnwatch.core.printable import dollars, many, printable
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.sources.scan import ScannedTurn
@@ -115,7 +115,7 @@ class ScanTable:
             row.append(Text(_calls(each)))
             row.append(Text(str(each.wasted_tool_calls or "")))
             if width >= _WITH_DOLLARS:
-                row.append(Text(_dollars(each.wasted_usd)))
+                row.append(Text(dollars(each.wasted_usd) if each.wasted_usd else ""))
             table.add_row(*row)
         return table
 
@@ -126,12 +126,12 @@ class ScanTable:
             f"[bold]{many(total.stuck, 'turn')} stuck[/bold]."
         )
         if total.spend_usd:
-            yield f"Model calls with a known price: {_dollars(total.spend_usd)}."
+            yield f"Model calls with a known price: {dollars(total.spend_usd)}."
         if total.wasted_tool_calls or total.wasted_usd:
-            dollars = f" and {_dollars(total.wasted_usd)}" if total.wasted_usd else ""
+            lost = f" and {dollars(total.wasted_usd)}" if total.wasted_usd else ""
             yield (
                 f"A guard that stops at the first stuck verdict would have saved "
-                f"[bold]{many(total.wasted_tool_calls, 'tool call')}{dollars}[/bold]."
+                f"[bold]{many(total.wasted_tool_calls, 'tool call')}{lost}[/bold]."
             )
         if self._with_duplicates:
             others = self._with_duplicates - self._stuck_with_duplicates
@@ -212,7 +212,7 @@ def _show_agents(console: Console, totals: Totals) -> None:
             str(agent.tool_calls),
             str(agent.repeats or ""),
             str(agent.wasted_tool_calls or ""),
-            _dollars(agent.spend_usd),
+            dollars(agent.spend_usd) if agent.spend_usd else "",
         )
     console.print(table, highlight=False)
     _say_more(console, len(agents) - _AGENTS_SHOWN, "agent")
@@ -242,9 +242,3 @@ def _table(title: str) -> Table:
     return Table(
         title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, expand=True, pad_edge=False
     )
-
-
-def _dollars(amount: float) -> str:
-    if not amount:
-        return ""
-    return f"${amount:,.2f}" if amount >= 0.01 else f"${amount:.4f}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
-from turnwatch.cli.html_text import dollars, duration, many, moment, shown
+from turnwatch.cli.html_text import duration, moment, shown
 from turnwatch.cli.timeline_axis import Axis, axis_of
+from turnwatch.core.printable import dollars, many
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.sources.timeline import Mark, MarkKind

@@ -12,13 +12,12 @@ import orjson
 import typer
 
 from turnwatch.cli.ending import ending_like_a_filter
-from turnwatch.cli.html_text import many
 from turnwatch.cli.json_text import json_text
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.tune_tables import no_limits, show
 from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces
-from turnwatch.core.printable import printable
+from turnwatch.core.printable import many, printable
 from turnwatch.errors import TurnwatchError
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.config_text import config_text, with_suggestions

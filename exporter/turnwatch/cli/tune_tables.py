@@ -11,8 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnwatch.cli.bars import bars
-from turnwatch.cli.html_text import many
-from turnwatch.core.printable import printable
+from turnwatch.core.printable import many, printable
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
 from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Group, Quantity, Runs
