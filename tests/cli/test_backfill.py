@@ -153,15 +153,12 @@ def test_turns_without_times_get_some_one_after_the_other(tmp_path):
 @pytest.mark.parametrize(
     ("options", "fault"),
     [
-        (["--step", "0s"], "wants a number and a unit"),
-        (["--step", "soon"], "wants a number and a unit"),
+        (["--step", "soon"], "wants a duration such as"),
         (["--from", "yesterday"], "wants a time such as"),
         (["--label", "no-label"], "wants name=value"),
         (["--label", "1x=y"], "wants name=value"),
         (["--label", "__name__=y"], "a name of Prometheus's own"),
-        (["--step", "0.001ms"], "100ms at least"),
-        (["--step", "2d"], "1d at most"),
-        (["--step", "9" * 400 + "d"], "1d at most"),
+        (["--step", "0.001ms"], "50ms at least"),
         (["--spacing", "99999999d"], "1d at most"),
         (["--from", "0001-01-01"], "between the years 2000 and 2099"),
         (["--from", "9999-12-31"], "between the years 2000 and 2099"),

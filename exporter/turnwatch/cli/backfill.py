@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
+from turnwatch.cli.durations import seconds_of
 from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
@@ -27,23 +28,8 @@ from turnwatch.sources.times_of_day import EARLIEST, LATEST
 
 backfill_app = typer.Typer()
 
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0}
-# Less is no scrape interval; more would overflow.
-_SHORTEST: Final = 0.1
-_LONGEST: Final = 86_400.0
 _LABEL: Final = re.compile(r"([a-zA-Z_][a-zA-Z0-9_]*)=(.*)", re.DOTALL)
 _TARGET: Final = {"job": "turnwatch-backfill", "instance": "history"}
-
-
-def _seconds(text: str) -> float:
-    found = _DURATION.fullmatch(text)
-    seconds = float(found[1]) * _UNITS[found[2]] if found else 0.0
-    if seconds <= 0:
-        raise typer.BadParameter("wants a number and a unit, such as 15s or 1m")
-    if not _SHORTEST <= seconds <= _LONGEST:
-        raise typer.BadParameter("wants 100ms at least and 1d at most")
-    return seconds
 
 
 def _moment(text: str) -> float:
@@ -77,13 +63,13 @@ def backfill_command(
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write; standard output when left out.")
     ] = None,
-    step: Annotated[float, typer.Option(parser=_seconds, metavar="DURATION", help="Scrape interval.")] = "15s",  # type: ignore[assignment]
+    step: Annotated[float, typer.Option(parser=seconds_of, metavar="DURATION", help="Scrape interval.")] = "15s",  # type: ignore[assignment]
     starting: Annotated[
         float | None,
         typer.Option("--from", parser=_moment, metavar="TIME", help="When the first of the turns without times began."),
     ] = None,
     spacing: Annotated[
-        float, typer.Option(parser=_seconds, metavar="DURATION", help="Between calls without times, with --from.")
+        float, typer.Option(parser=seconds_of, metavar="DURATION", help="Between calls without times, with --from.")
     ] = "10s",  # type: ignore[assignment]
     label: Annotated[
         list[str] | None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import orjson
 import typer
 from rich.console import Console
 
+from turnwatch.cli.durations import seconds_of
 from turnwatch.errors import SettingsError
 from turnwatch.settings_file import load_settings
 from turnwatch.top.address import address_of, headers_of
@@ -32,24 +32,10 @@ top_app = typer.Typer()
 
 NO_SOURCE: Final = 2
 
-_SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 _LOOKS_FOR_RATES: Final = 2
 _REQUESTS_A_LOOK: Final = 2  # the first finds out what the source is
 _UNBOUND_COLUMNS: Final = 160
 """Width of a table that goes to no terminal: every column has room."""
-
-
-def seconds_of(text: str) -> float:
-    """Read a duration: 2s, 500ms, 1m; a number alone is seconds.
-
-    Raises:
-        SettingsError: It is none, or less than 50 ms or more than a day.
-    """
-    found = re.fullmatch(r"(\d{1,6}(?:\.\d{1,6})?)\s*(ms|s|m|h|)", text.strip(), re.ASCII)
-    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
-    if not 0.05 <= seconds <= 86_400.0:
-        raise SettingsError(f"{text!r} is no duration: 2s, 500ms or 1m is needed")
-    return seconds
 
 
 @top_app.command()
@@ -57,9 +43,15 @@ def top(
     urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Exporters (/metrics) or a Prometheus.")],
     once: Annotated[bool, typer.Option("--once", help="Print one table and exit.")] = False,
     as_json_only: Annotated[bool, typer.Option("--json", help="With --once: print one JSON object.")] = False,
-    interval: Annotated[str, typer.Option(help="From one look at the sources to the next.")] = "2s",
-    window: Annotated[str, typer.Option(help="What rates look back over.")] = "1m",
-    timeout: Annotated[str, typer.Option(help="How long a source may take to answer.")] = "5s",
+    interval: Annotated[
+        float, typer.Option(parser=seconds_of, metavar="DURATION", help="From one look at the sources to the next.")
+    ] = "2s",  # type: ignore[assignment]
+    window: Annotated[
+        float, typer.Option(parser=seconds_of, metavar="DURATION", help="What rates look back over.")
+    ] = "1m",  # type: ignore[assignment]
+    timeout: Annotated[
+        float, typer.Option(parser=seconds_of, metavar="DURATION", help="How long a source may take to answer.")
+    ] = "5s",  # type: ignore[assignment]
     sort: Annotated[str, typer.Option(help=f"Column to sort by: {', '.join(KEYS)}.")] = "state",
     filter_text: Annotated[str, typer.Option("--filter", help="Only what holds this text.")] = "",
     header: Annotated[
@@ -82,12 +74,11 @@ def top(
         raise SettingsError(f"--sort {sort!r}: one of {', '.join(KEYS)} is needed")
     forced: Forced = "prometheus" if prometheus else "metrics" if metrics else "auto"
     headers = headers_of(header or [])
-    interval_seconds, timeout_seconds, window_seconds = map(seconds_of, (interval, timeout, window))
     sources = [
         source_of(
             address_of(url, headers),
-            window_seconds=window_seconds,
-            timeout_seconds=timeout_seconds,
+            window_seconds=window,
+            timeout_seconds=timeout,
             selector=selector,
             forced=forced,
         )
@@ -101,7 +92,7 @@ def top(
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # where it is not UTF-8: "?" instead of an end
     wakeup = None if once else Wakeup()
-    polling = Polling(sources, interval_seconds, *(() if wakeup is None else (wakeup.ring,)))
+    polling = Polling(sources, interval, *(() if wakeup is None else (wakeup.ring,)))
 
     def board() -> Board:
         states = polling.states
@@ -110,7 +101,7 @@ def top(
 
     polling.start()
     try:
-        patience = _LOOKS_FOR_RATES * (_REQUESTS_A_LOOK * timeout_seconds + interval_seconds)
+        patience = _LOOKS_FOR_RATES * (_REQUESTS_A_LOOK * timeout + interval)
         states = polling.wait_for(_have_rates if once else _can_begin, patience)
         _refuse_if_all_are_down(states, is_once=once)
         if wakeup is not None:
