@@ -30,17 +30,21 @@ class Evidence:
 
     Attributes:
         exact: Digest of the whole text.
+        size: Characters of the text; -1 when unknown.
+        head: The first characters of the text, as far as known.
+        whole: The text, if it is short enough that everybody who knows its head knows all of it.
     """
 
-    __slots__ = ("_bag", "_empty", "_failure", "_head", "_length", "_normal", "_sim", "_text", "exact")
+    __slots__ = ("_bag", "_empty", "_failure", "_normal", "_sim", "_text", "exact", "head", "size", "whole")
 
-    def __init__(self, exact: Digest) -> None:
+    def __init__(self, exact: Digest, head: str, size: int) -> None:
         self.exact = exact
+        self.size = size
+        self.head = head
+        self.whole = head if 0 <= size <= _HEAD_CHARS else None
         self._text: str | None = None
         self._normal: Digest | None = None
         self._sim: int | None = None
-        self._head = ""
-        self._length = -1
         # Asked by the engine of the turn, and again by that of its conversation.
         self._bag: Digest | None = None
         self._empty: bool | None = None
@@ -50,9 +54,8 @@ class Evidence:
     def of(cls, result: object) -> Evidence:
         """Evidence of a result that is at hand: text, bytes, or any object. Never raises."""
         text = result if type(result) is str else _read(result)[0]
-        evidence = cls(hash(text))
+        evidence = cls(hash(text), text[:_HEAD_CHARS], len(text))
         evidence._text = text
-        evidence._length = len(text)
         return evidence
 
     @classmethod
@@ -74,27 +77,12 @@ class Evidence:
             head: The first characters of the text, where the source gives them (200 are read).
             length: Length of the whole text, where the source gives it.
         """
-        evidence = cls(exact)
+        if length is None:
+            length = len(head) if len(head) < _HEAD_CHARS else -1
+        evidence = cls(exact, head[:_HEAD_CHARS], length)
         evidence._normal = exact if normal is None else normal
         evidence._sim = int(simhash, 16) if isinstance(simhash, str) else simhash
-        evidence._head = head[:_HEAD_CHARS]
-        evidence._length = (len(head) if len(head) < _HEAD_CHARS else -1) if length is None else length
         return evidence
-
-    @property
-    def size(self) -> int:
-        """Characters of the text; -1 when unknown."""
-        return self._length
-
-    @property
-    def head(self) -> str:
-        """The first characters of the text, as far as known."""
-        return self._head if self._text is None else self._text[:_HEAD_CHARS]
-
-    @property
-    def whole(self) -> str | None:
-        """The text, if it is short enough that everybody who knows its head knows all of it."""
-        return self.head if 0 <= self._length <= _HEAD_CHARS else None
 
     @property
     def normal(self) -> Digest:
@@ -132,16 +120,14 @@ class Evidence:
     def empty(self) -> bool:
         """Whether the result says that there is nothing: no text, an empty list, "no results"."""
         if self._empty is None:
-            text = self.whole
-            self._empty = text is not None and reads_as_nothing(text)
+            self._empty = self.whole is not None and reads_as_nothing(self.whole)
         return self._empty
 
     @property
     def failure(self) -> bool:
         """Whether the text itself begins by saying that the call failed."""
         if self._failure is None:
-            text = self._head if self._text is None else self._text
-            self._failure = _FAILURE.match(text, 0, _HEAD_CHARS) is not None
+            self._failure = _FAILURE.match(self.head) is not None
         return self._failure
 
     @property
@@ -310,6 +296,7 @@ _NOTHING: Final = re.compile(
     r"|empty (?:result|list|set|response)s?(?: set)?)",
     re.IGNORECASE,
 )
+_NO_MEMBER: Final = re.compile(r"\[\s*\]|\{\s*\}|null|\b0\b")
 _EMPTY_MEMBERS: Final = re.compile(r"\{(?:\s*\"[^\"]*\"\s*:\s*(?:\[\s*\]|\{\s*\}|null|0|\"\"|false|true)\s*,?)+\s*\}")
 
 
@@ -322,16 +309,9 @@ _BEGINS_AS_NOTHING: Final = re.compile(
 
 def reads_as_nothing(text: str) -> bool:
     """Whether a short text says that there is nothing."""
-    stripped = text.strip()
-    if (
-        stripped.startswith("{")
-        and _EMPTY_MEMBERS.fullmatch(stripped)
-        and re.search(r"\[\s*\]|\{\s*\}|null|\b0\b", stripped)
-    ):
+    if _BEGINS_AS_NOTHING.match(text) and _NOTHING.fullmatch(_MARKUP.sub(" ", text).strip()):
         return True
-    if _BEGINS_AS_NOTHING.match(stripped) is None:
-        return False
-    return _NOTHING.fullmatch(_MARKUP.sub(" ", stripped).strip()) is not None
+    return "{" in text and _EMPTY_MEMBERS.fullmatch(text.strip()) is not None and _NO_MEMBER.search(text) is not None
 
 
 _FAILURE: Final = re.compile(
