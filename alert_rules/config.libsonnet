@@ -30,8 +30,8 @@
 
     // Colours of lines that names tell apart (agents, tools, models) where no threshold does. 'by-size': by how large a
     // line is against the largest, safe for colour-blind eyes on every Grafana. From Grafana 13 on 'palette-colorblind'
-    // gives each of the first eight lines a colour of its own (12 draws them by size then, and 11 no panel that asks for
-    // it). 'palette-classic' has more colours; red-green-blind people take its first for its fifth.
+    // gives each of the first eight lines a colour of its own (12.4 draws them by size then, and earlier ones no panel
+    // that asks for it). 'palette-classic' has more colours; red-green-blind people take its first for its fifth.
     seriesPalette: 'by-size',
 
     // How long a target must be down before it is missed: longer than a deployment takes, and than one failed scrape.

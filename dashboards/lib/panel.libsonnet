@@ -17,7 +17,7 @@ local lineColours(spec) =
   // Past its limit a line is as dangerous as the number on top of the page would say.
   if std.objectHas(spec, 'limits') then { color: colouredBy('thresholds'), thresholds: thresholds(spec.limits) }
   else {
-    // A palette that is not known is taken for thresholds from Grafana 12 on.
+    // A palette that is not known is taken for thresholds from Grafana 12.4 on.
     color: colouredBy(if spec.palette == 'by-size' then 'thresholds' else spec.palette),
     thresholds: { mode: 'percentage', steps: [{ color: step.color, value: step.from } for step in palette.bySize] },
   };

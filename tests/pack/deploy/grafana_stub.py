@@ -13,19 +13,26 @@ TOKEN = "glsa_secret"
 
 
 class Grafana:
-    """What it holds. `since_twelve` chooses the interface; `refuse` is a uid that it fails to write."""
+    """What it holds. `since_twelve` chooses the interface; `refuse` is a uid that it fails to write.
+
+    `draft`: it names the new interface, in a version that came before. `noted`: annotations of others, by uid.
+    """
 
     def __init__(self, since_twelve):
         self.since_twelve = since_twelve
         self.dashboards = {}
         self.folders = {}
+        self.folder_of = {}
+        self.noted = {}
         self.versions = {}
         self.refuse = None
+        self.draft = False
         self.writes = 0
         self.url = ""
 
-    def put(self, uid, dashboard):
+    def put(self, uid, dashboard, folder=""):
         self.versions[uid] = self.versions.get(uid, 0) + 1
+        self.folder_of[uid] = folder
         self.dashboards[uid] = dashboard
         self.writes += 1
 
@@ -39,6 +46,8 @@ class Grafana:
     def routes(self):
         yield r"/api/folders/([^/?]+)", "GET", "read_folder"
         yield r"/api/folders", "POST", "make_folder"
+        if self.draft:
+            yield r"/apis/dashboard\.grafana\.app", "GET", "draft_interface"
         if self.since_twelve:
             base = r"/apis/dashboard\.grafana\.app/v1beta1/namespaces/default/dashboards"
             yield r"/apis/dashboard\.grafana\.app", "GET", "interfaces"
@@ -60,11 +69,15 @@ class Grafana:
         self.folders[body["uid"]] = body["title"]
         return 200, body
 
+    def draft_interface(self):
+        return 200, {"kind": "APIGroup", "versions": [{"version": "v0alpha1"}]}
+
     def interfaces(self):
         return 200, {"kind": "APIGroup", "versions": [{"version": "v0alpha1"}, {"version": "v1beta1"}]}
 
     def whole(self, uid):
         metadata = {"name": uid, "resourceVersion": str(self.versions[uid]), "generation": self.versions[uid]}
+        metadata["annotations"] = {"grafana.app/folder": self.folder_of[uid], **self.noted.get(uid, {})}
         return {"kind": "Dashboard", "metadata": metadata, "spec": self.dashboards[uid]}
 
     def list_new(self, page):
@@ -82,7 +95,7 @@ class Grafana:
             return fault
         if uid in self.dashboards:
             return 409, {"reason": "AlreadyExists"}
-        self.put(uid, body["spec"])
+        self.put(uid, body["spec"], self.folder_in(body))
         return 201, self.whole(uid)
 
     def update_new(self, uid, body):
@@ -92,13 +105,19 @@ class Grafana:
             return 404, {"reason": "NotFound"}
         if body["metadata"].get("resourceVersion") != str(self.versions[uid]):
             return 409, {"reason": "Conflict"}
-        self.put(uid, body["spec"])
+        if not self.noted.get(uid, {}).items() <= body["metadata"]["annotations"].items():
+            return 422, {"message": "annotations of others are gone"}
+        self.put(uid, body["spec"], self.folder_in(body))
         return 200, self.whole(uid)
+
+    @staticmethod
+    def folder_in(body):
+        return body["metadata"].get("annotations", {}).get("grafana.app/folder", "")
 
     def fault_of(self, body, uid):
         if (body["apiVersion"], body["kind"]) != ("dashboard.grafana.app/v1beta1", "Dashboard"):
             return 400, {"reason": "BadRequest"}
-        if body["metadata"]["annotations"]["grafana.app/folder"] not in self.folders:
+        if self.folder_in(body) not in {"", *self.folders}:
             return 400, {"message": "folder not found"}
         if {"id", "uid", "version"} & body["spec"].keys():
             return 400, {"message": "these belong into metadata"}
@@ -108,18 +127,18 @@ class Grafana:
         if uid not in self.dashboards:
             return 404, {"message": "Dashboard not found"}
         dashboard = {**self.dashboards[uid], "id": 7, "uid": uid, "version": self.versions[uid]}
-        return 200, {"dashboard": dashboard, "meta": {"folderUid": "turnwatch"}}
+        return 200, {"dashboard": dashboard, "meta": {"folderUid": self.folder_of[uid]}}
 
     def write_old(self, body):
         dashboard = dict(body["dashboard"])
         uid, number, version = dashboard.pop("uid"), dashboard.pop("id"), dashboard.pop("version")
-        if body["folderUid"] not in self.folders:
+        if body["folderUid"] not in {"", *self.folders}:
             return 400, {"message": "folder not found"}
         if uid == self.refuse:
             return 500, {"message": "disk full"}
         if uid in self.dashboards and (number is None or version != self.versions[uid]) and not body["overwrite"]:
             return 412, {"status": "version-mismatch"}
-        self.put(uid, dashboard)
+        self.put(uid, dashboard, body["folderUid"])
         return 200, {"status": "success", "uid": uid, "version": self.versions[uid]}
 
     def search(self, tag):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -59,27 +60,38 @@ class Target(Protocol):
         ...
 
 
-def deploy(target: Target, *, prune: bool = False, force: bool = False) -> list[Change]:
-    """Bring a server up to date and return what was changed.
+def deploy(
+    targets: Sequence[Target], *, prune: bool = False, force: bool = False
+) -> Iterator[tuple[Target, list[Change]]]:
+    """Bring servers up to date, one after the other, and yield what was changed on each.
+
+    Every server is asked, and every conflict found, before the first is changed. What has been yielded stays when a
+    later server refuses.
 
     Args:
-        target: The server.
+        targets: The servers.
         prune: Also remove what turnwatch made before and does not make any more.
         force: Replace what turnwatch did not make, too.
 
     Raises:
         DeployConflictError: Something that turnwatch did not make would be replaced, and ``force`` is not set.
-        DeployError: It did not go well; what had been changed was taken back.
+        DeployError: It did not go well; what had been changed on that server was taken back.
     """
-    changes = target.changes(prune=prune)
-    conflicts = [change.what for change in changes if change.action == "conflict"]
+    planned = [(target, target.changes(prune=prune)) for target in targets]
+    conflicts = [
+        f"{target.name}: {change.what}"
+        for target, changes in planned
+        for change in changes
+        if change.action == "conflict"
+    ]
     if conflicts and not force:
         raise DeployConflictError(
-            f"{target.name}: not made by turnwatch: {', '.join(conflicts)}; --force replaces it. Nothing was changed"
+            f"not made by turnwatch: {', '.join(conflicts)}; --force replaces it. Nothing was changed"
         )
-    if changes:
-        target.apply(changes)
-    return changes
+    for target, changes in planned:
+        if changes:
+            target.apply(changes)
+        yield target, changes
 
 
 def text_diff(before: str, after: str, name: str) -> str:

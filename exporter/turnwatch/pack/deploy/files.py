@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import fcntl
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,58 +14,98 @@ import yaml
 
 from turnwatch.pack.deploy.changes import Action, Change, DeployError, text_diff
 from turnwatch.pack.deploy.http import Server
+from turnwatch.pack.deploy.secrets import as_shown
 from turnwatch.pack.render import ALERTMANAGER_FILE, GENERATED, RULES_FILE, TEMPLATE_FILE
 
-_MARKS: Final = (GENERATED.partition(" from ")[0], "{{/* Made by turnwatch")
-"""How a file of ours begins."""
+_MARK: Final = GENERATED.partition(" from ")[0].encode()
+_TEMPLATE_MARK: Final = b"{{/* Made by turnwatch"
+"""How files of ours begin."""
 
 
 class FileTarget:
-    """A server that reads files of ours and is told to read them again."""
+    """A server that reads files of ours and is told to read them again.
+
+    Args:
+        name: The server's.
+        server: Where it is.
+        files: What is to be in which file.
+        missing_from: What the server lacks of it, once it has been reloaded; None for nothing.
+        is_left_over: Whether a file that begins with our mark and is not among ``files`` is one of this server's.
+        with_secrets: Those of ``files`` that a diff must not show whole.
+    """
 
     def __init__(
-        self, name: str, server: Server, files: Mapping[Path, str], missing_from: Callable[[Server], str | None]
+        self,
+        name: str,
+        server: Server,
+        files: Mapping[Path, str],
+        missing_from: Callable[[Server], str | None],
+        is_left_over: Callable[[bytes], bool],
+        with_secrets: frozenset[Path] = frozenset(),
     ) -> None:
         self.name = name
         self._server = server
-        self._files = dict(files)
+        self._files = {path: content.encode() for path, content in files.items()}
         self._missing_from = missing_from
+        self._is_left_over = is_left_over
+        self._with_secrets = with_secrets
+        self._seen: dict[Path, bytes | None] = {}
 
     def changes(self, *, prune: bool) -> list[Change]:
         """See ``Target.changes``."""
         if not self._server.ask("GET", "/-/ready").is_ok:
             raise DeployError(f"{self.name} at {self._server.url} is not ready. Nothing was changed")
-        changes = []
+        try:
+            return list(self._changes(prune=prune))
+        except OSError as error:
+            raise DeployError(f"{self.name}: {error.filename}: {error.strerror}. Nothing was changed") from None
+
+    def _changes(self, *, prune: bool) -> Iterator[Change]:
         for path, content in self._files.items():
-            there = _content_of(path)
+            there = self._seen[path] = _content_of(path)
             if there is None:
-                changes.append(Change("create", str(path), text_diff("", content, path.name)))
+                yield Change("create", str(path), self._diff(b"", content, path))
             elif there != content:
-                action: Action = "update" if there.startswith(_MARKS) else "conflict"
-                changes.append(Change(action, str(path), text_diff(there, content, path.name)))
+                action: Action = "update" if there.startswith((_MARK, _TEMPLATE_MARK)) else "conflict"
+                yield Change(action, str(path), self._diff(there, content, path))
         if prune:
             for path in sorted({other for file in self._files for other in file.parent.iterdir()} - self._files.keys()):
-                there = _content_of(path) if path.is_file() else None
-                if there is not None and there.startswith(_MARKS):
-                    changes.append(Change("delete", str(path), text_diff(there, "", path.name)))
-        return changes
+                there = None if path.is_symlink() or not path.is_file() else _content_of(path)
+                if there is not None and self._is_left_over(there):
+                    self._seen[path] = there
+                    yield Change("delete", str(path), self._diff(there, b"", path))
+
+    def _diff(self, before: bytes, after: bytes, path: Path) -> str:
+        shown = as_shown if path in self._with_secrets else str
+        return text_diff(shown(_text(before)), shown(_text(after)), path.name)
 
     def apply(self, changes: list[Change]) -> None:
         """See ``Target.apply``."""
-        before: dict[Path, str | None] = {}
+        with _alone_in({Path(change.what).parent for change in changes}):
+            self._apply(changes)
+
+    def _apply(self, changes: list[Change]) -> None:
+        before: dict[Path, bytes | None] = {}
         try:
             for change in changes:
                 path = Path(change.what)
-                before[path] = _content_of(path)
+                there = _content_of(path)
+                if there != self._seen[path]:
+                    raise DeployError(f"{path} was changed by somebody else in the meantime")
+                before[path] = there
                 _put(path, None if change.action == "delete" else self._files[path])
             self._reload()
             if fault := self._missing_from(self._server):
                 raise DeployError(f"{self.name} was reloaded, but {fault}")
-        except (OSError, DeployError) as error:
+        except BaseException as error:
             taken_back = self._take_back(before)
-            raise DeployError(f"{self.name}: {error}. {taken_back}") from None
+            if isinstance(error, Exception):
+                raise DeployError(f"{self.name}: {_said(error)}. {taken_back}") from None
+            raise
 
-    def _take_back(self, before: Mapping[Path, str | None]) -> str:
+    def _take_back(self, before: Mapping[Path, bytes | None]) -> str:
+        if not before:
+            return "Nothing was changed"
         try:
             for path, content in before.items():
                 _put(path, content)
@@ -78,44 +122,46 @@ class FileTarget:
         if answer.status in {403, 405}:
             raise DeployError("it does not take reloads; start it with --web.enable-lifecycle")
         if not answer.is_ok:
-            raise DeployError(f"it refused the files: {answer.text.strip()}")
+            raise DeployError(f"it refused the files: {answer.said}")
 
 
-def prometheus(url: str, rules_folder: Path, pack: Path) -> FileTarget:
+def prometheus(server: Server, rules_folder: Path, pack: Path) -> FileTarget:
     """Return the target of the rules in ``pack``.
 
     Args:
-        url: Prometheus's URL.
+        server: Prometheus.
         rules_folder: A folder that its ``rule_files`` names; Prometheus sees it under any path.
         pack: Where ``turnwatch pack render`` wrote to.
     """
     content = (pack / RULES_FILE).read_text(encoding="utf-8")
-    wanted = {
-        group["name"]: [rule.get("alert") or rule["record"] for rule in group["rules"]]
-        for group in yaml.safe_load(content)["groups"]
-    }
+    wanted = [(group["name"], [_as_loaded(rule) for rule in group["rules"]]) for group in _groups(content)]
     file_name = Path(RULES_FILE).name
 
     def missing_from(server: Server) -> str | None:
-        loaded = {
-            group["name"]: [rule["name"] for rule in group["rules"]]
-            for group in server.ask("GET", "/api/v1/rules").json()["data"]["groups"]
-            if group["file"].rpartition("/")[2] == file_name
-        }
-        if loaded == wanted:
+        loaded: dict[str, list[Any]] = {}
+        for group in server.ask("GET", "/api/v1/rules").json()["data"]["groups"]:
+            # Another team may have a file of this name, too.
+            if group["file"].rpartition("/")[2] == file_name:
+                rules = [_as_loaded(rule) for rule in group["rules"]]
+                loaded.setdefault(group["file"], []).append((group["name"], rules))
+        if any(sorted(groups, key=str) == sorted(wanted, key=str) for groups in loaded.values()):
             return None
         if not loaded:
             return f"it has no rules of {file_name}: name {rules_folder} in its rule_files"
         return "it holds other rules than the pack's"
 
-    return FileTarget("Prometheus", Server(url), {rules_folder / file_name: content}, missing_from)
+    def is_left_over(content: bytes) -> bool:
+        # Not the pack's other files, which begin alike: the folder may be one that it was rendered to.
+        return content.startswith(_MARK) and _document(content).keys() == {"groups"}
+
+    return FileTarget("Prometheus", server, {rules_folder / file_name: content}, missing_from, is_left_over)
 
 
-def alertmanager(url: str, config_file: Path, pack: Path) -> FileTarget:
+def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
     """Return the target of routes, inhibition and templates in ``pack``.
 
     Args:
-        url: Alertmanager's URL.
+        server: Alertmanager.
         config_file: The file it was started with. The template goes beside it.
         pack: Where ``turnwatch pack render`` wrote to.
     """
@@ -134,23 +180,99 @@ def alertmanager(url: str, config_file: Path, pack: Path) -> FileTarget:
             return None
         return f"it holds another configuration: was it started with {config_file}?"
 
-    return FileTarget("Alertmanager", Server(url), files, missing_from)
+    def is_left_over(content: bytes) -> bool:
+        return content.startswith(_TEMPLATE_MARK)
+
+    return FileTarget("Alertmanager", server, files, missing_from, is_left_over, frozenset({config_file}))
 
 
-def _content_of(path: Path) -> str | None:
+def _groups(content: str) -> list[Any]:
+    return list(yaml.safe_load(content)["groups"])
+
+
+def _as_loaded(rule: Mapping[str, Any]) -> tuple[str, object, object]:
+    """What a rule file and Prometheus' interface say alike; the query is printed anew by each Prometheus."""
+    name = rule.get("alert") or rule.get("record") or rule["name"]
+    return name, rule.get("labels") or {}, rule.get("annotations") or {}
+
+
+def _document(content: bytes) -> Mapping[str, Any]:
     try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
+        document = yaml.safe_load(content)
+    except yaml.YAMLError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _said(error: Exception) -> str:
+    """What went wrong. An answer of another shape than was asked for is a server of another kind."""
+    return str(error) if isinstance(error, (DeployError, OSError)) else "it answers as no such server does"
+
+
+def _text(content: bytes) -> str:
+    try:
+        return content.decode()
     except UnicodeDecodeError:
         return "(not text)"
 
 
-def _put(path: Path, content: str | None) -> None:
-    """Write a whole file or none: a server that reloads by itself must not read half of one."""
+@contextmanager
+def _alone_in(folders: set[Path]) -> Iterator[None]:
+    """Keep other deployments out of these folders; the lock is gone with the process, and leaves nothing behind."""
+    opened: list[int] = []
+    try:
+        for folder in sorted(folders):
+            try:
+                opened.append(os.open(folder, os.O_RDONLY))
+                fcntl.flock(opened[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise DeployError(f"another deployment is at work in {folder}. Nothing was changed") from None
+            except OSError as error:
+                raise DeployError(f"{folder}: {error.strerror}. Nothing was changed") from None
+        yield
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _content_of(path: Path) -> bytes | None:
+    if path.is_symlink():
+        raise DeployError(f"{path} is a link, and would be replaced by a file: name what it leads to")
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _put(path: Path, content: bytes | None) -> None:
+    """Write a whole file or none: a server that reloads by itself must not read half of one.
+
+    A new name each time, so that nobody can have put a link there; and what could not read the file before, for there
+    may be passwords in it, cannot after.
+    """
     if content is None:
         path.unlink(missing_ok=True)
         return
-    beside = path.with_name(f".{path.name}.new")
-    beside.write_text(content, encoding="utf-8")
-    beside.replace(path)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".new", dir=path.parent)
+    os.close(descriptor)
+    beside = Path(name)
+    try:
+        beside.write_bytes(content)
+        try:
+            there = path.stat()
+        except FileNotFoundError:
+            beside.chmod(0o666 & ~_umask())
+        else:
+            beside.chmod(there.st_mode & 0o7777)
+            with suppress(PermissionError):
+                os.chown(beside, there.st_uid, there.st_gid)
+        beside.replace(path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

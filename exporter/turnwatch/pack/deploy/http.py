@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import http.client
 import json
+import re
+import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+from turnwatch.core.printable import printable
 from turnwatch.pack.deploy.changes import DeployError
 
-_SECONDS: Final = 30.0
+SECONDS: Final = 30.0
+"""For a whole request, however slowly the answer comes."""
+MAX_BODY_BYTES: Final = 64 * 1024 * 1024
+_CHUNK: Final = 1 << 16
+_SAID: Final = 300
+_TOKEN: Final = re.compile(r"[!-~]+")
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Takes a redirect for an answer: following it would carry the token to another server, and make a POST a GET."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_opener = urllib.request.build_opener(_NoRedirects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +50,11 @@ class Answer:
         """Whether the server did as it was asked."""
         return 200 <= self.status < 300
 
+    @property
+    def said(self) -> str:
+        """The beginning of the body, fit to be shown."""
+        return printable(" ".join(self.text.split()))[:_SAID]
+
     def json(self) -> Any:
         """The body as JSON.
 
@@ -38,22 +63,41 @@ class Answer:
         """
         try:
             return json.loads(self.text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise DeployError(f"the server answered {self.status} with something else than JSON") from None
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server under a base URL. The token is sent with every request and shown nowhere."""
+    """A server under a base URL. The token is sent with every request, to this server only, and shown nowhere.
+
+    Raises:
+        DeployError: The URL is no http:// or https:// one, or holds a password; or the token cannot be one.
+    """
 
     url: str
     token: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        """See that requests can be made."""
+        shown = printable(self.url.rpartition("@")[2])
+        try:
+            parts = urlsplit(self.url)
+            is_usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            is_usable = False
+        if "@" in self.url:
+            raise DeployError(f"no user or password in the URL of {shown}: every process could read it there")
+        if not is_usable:
+            raise DeployError(f"{shown} is no http:// or https:// URL")
+        if self.token is not None and not _TOKEN.fullmatch(self.token):
+            raise DeployError(f"the token for {shown} is not one line of visible ASCII characters")
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
         """Send a request and return the answer, whatever its status.
 
         Raises:
-            DeployError: There was no answer.
+            DeployError: There was none in time, it was too long, or it led to another address.
         """
         headers = {"Accept": "application/json"}
         if body is not None:
@@ -61,12 +105,33 @@ class Server:
         if self.token is not None:
             headers["Authorization"] = f"Bearer {self.token}"
         data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
-            request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
-            with urllib.request.urlopen(request, timeout=_SECONDS) as reply:
-                return Answer(reply.status, reply.read().decode(errors="replace"))
-        except urllib.error.HTTPError as error:
-            with error:
-                return Answer(error.code, error.read().decode(errors="replace"))
-        except (OSError, ValueError) as error:
-            raise DeployError(f"{self.url} does not answer: {getattr(error, 'reason', error)}") from None
+            try:
+                reply = _opener.open(request, timeout=SECONDS)
+            except urllib.error.HTTPError as error:
+                reply = error
+            with reply:
+                if 300 <= reply.status < 400:
+                    place = printable(str(reply.headers.get("Location", "")).partition("?")[0])
+                    raise DeployError(f"{self.url} leads on to {place or 'nowhere'}: name the address itself")
+                return Answer(reply.status, self._without_token(self._body_of(reply)))
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = getattr(error, "reason", error)
+            said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+            raise DeployError(f"{self.url} does not answer: {printable(self._without_token(said))[:_SAID]}") from None
+
+    def _body_of(self, reply: http.client.HTTPResponse) -> str:
+        deadline = time.monotonic() + SECONDS
+        body = bytearray()
+        while chunk := reply.read1(_CHUNK):
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                raise DeployError(f"{self.url} answered with more than {MAX_BODY_BYTES >> 20} MB")
+            if time.monotonic() > deadline:
+                raise DeployError(f"{self.url} took more than {SECONDS:g} s to answer")
+        return body.decode(errors="replace")
+
+    def _without_token(self, text: str) -> str:
+        """A server in between may say what it was sent."""
+        return text if self.token is None else text.replace(self.token, "…")
