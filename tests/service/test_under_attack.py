@@ -265,10 +265,28 @@ def send_what_is_taken(connection, content):
         connection.sendall(content)
 
 
-def test_endless_headers(service, good):
+@pytest.mark.parametrize(
+    "begun",
+    [b"x-filler: ", b"transfer-encoding: chunked\r\n\r\n0\r\nx-filler: ", b"transfer-encoding: chunked\r\n\r\n1;x="],
+    ids=["header", "trailer", "chunk extension"],
+)
+def test_headers_without_an_end(service, good, begun):
     with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
-        send_what_is_taken(connection, HEAD + b"x-filler: " + b"a" * 50_000_000)
+        send_what_is_taken(connection, HEAD + begun + b"a" * 50_000_000)
         assert first_line(connection) in {b"HTTP/1.1 400", b""}
+
+
+def test_many_headers_that_are_no_end_of_them(service, good):
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        send_what_is_taken(connection, HEAD + b"x: y\r\n" * 5_000_000)
+        assert first_line(connection) in {b"HTTP/1.1 400", b""}
+
+
+def test_blank_lines_instead_of_requests(service, good):
+    attackers = opened(service, 20, b"\r\n")
+    assert {first_line(attacker) for attacker in attackers} == {b""}
+    for attacker in attackers:
+        attacker.close()
 
 
 def test_two_hundred_clients_at_once(service, good):

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from turnwatch.errors import SettingsError
 from turnwatch.settings import Service
@@ -83,7 +82,6 @@ class Listener(uvicorn.Server):
                 timeout_keep_alive=_KEEP_ALIVE_SECONDS,
                 # Whoever is in the middle of a body may finish it.
                 timeout_graceful_shutdown=max(1, round(limits.body_timeout_s)),
-                h11_max_incomplete_event_size=_HEADER_BYTES,
                 ssl_certfile=None if certificate is None else str(certificate.certificate),
                 ssl_keyfile=None if certificate is None else str(certificate.key),
             )
@@ -108,22 +106,45 @@ class Listener(uvicorn.Server):
             await asyncio.sleep(0.01)
 
 
-class _PatientProtocol(H11Protocol):
-    """uvicorn's HTTP/1.1, which waits for the end of headers only so long."""
+class _PatientProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP/1.1, which waits only so long, and for so many bytes, for the end of headers."""
 
     header_timeout = 10.0
     _headers_began: float | None = None
+    _is_between_bodies = True
+    _got_somewhere = False
+    _bytes_since = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._await_headers()
 
     def data_received(self, data: bytes) -> None:
+        self._got_somewhere = False
         super().data_received(data)
-        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        if self._got_somewhere:
+            self._headers_began, self._bytes_since = None, 0
+            return
+        # Headers, trailers, or what else may stand round bodies: the parser holds all of it until it ends.
+        self._bytes_since += len(data)
+        if self._bytes_since > _HEADER_BYTES:
+            self.send_400_response("Too many header bytes.")
+        elif self._is_between_bodies and (self.cycle is None or self.cycle.response_complete):
             self._await_headers()
-        else:
-            self._headers_began = None
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._got_somewhere, self._is_between_bodies = True, False
+
+    def on_body(self, body: bytes) -> None:
+        super().on_body(body)
+        self._got_somewhere = True
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._got_somewhere = self._is_between_bodies = True
 
     def _await_headers(self) -> None:
         # From the first byte, however many more dribble in.

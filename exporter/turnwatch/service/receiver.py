@@ -12,7 +12,6 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from turnwatch.core.watch import Watch
@@ -57,18 +56,20 @@ class Receiver:
         self._intake = intake
         self._queue = queue
         self._pending = pending
-        self.app = Starlette(
-            routes=[
-                *(Route(path, self._export, methods=["POST"]) for path in PATHS.values()),
-                *health.routes(),
-            ],
-            exception_handlers={HTTPException: self._not_routed},
-        )
+        self._others = Starlette(routes=health.routes(), exception_handlers={HTTPException: self._not_routed})
         # /v1/traces/ would otherwise be answered with a redirect, which exporters do not follow with their body.
-        self.app.router.redirect_slashes = False
+        self._others.router.redirect_slashes = False
 
-    async def _export(self, request: Request) -> Response:
-        signal = _SIGNALS[request.url.path]
+    async def app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The ASGI application. What is exported goes round the routing, which takes as long as all the rest."""
+        signal = _SIGNALS.get(scope["path"]) if scope["method"] == "POST" else None
+        if signal is None:
+            await self._others(scope, receive, send)
+        else:
+            answer = await self._export(Request(scope, receive), signal)
+            await answer(scope, receive, send)
+
+    async def _export(self, request: Request, signal: Signal) -> Response:
         form = FORMS.get(_media_type(request))
         try:
             rejected, why = await self._take(request, signal, form)
@@ -113,8 +114,10 @@ class Receiver:
 
     async def _not_routed(self, request: Request, error: Exception) -> Response:
         is_known = request.url.path in _SIGNALS
-        headers = dict(getattr(error, "headers", None) or {})
-        refusal = Refusal(WRONG_METHOD if is_known else NOT_FOUND, "POST only" if is_known else "no such path", headers)
+        if is_known:
+            refusal = Refusal(WRONG_METHOD, "POST only", {"allow": "POST"})
+        else:
+            refusal = Refusal(NOT_FOUND, "no such path", dict(getattr(error, "headers", None) or {}))
         return _refused(refusal, FORMS.get(_media_type(request)))
 
 
