@@ -225,6 +225,31 @@ def test_the_command_says_that_a_flag_in_redis_lasts_a_day(tmp_path, monkeypatch
     assert redis_server.url not in result.output
 
 
+@pytest.mark.parametrize("undo", [False, True])
+def test_the_command_tells_the_other_places_where_redis_is_down(tmp_path, monkeypatch, undo):
+    monkeypatch.setenv("TURNWATCH_KILL_DIR", str(tmp_path))
+    monkeypatch.setenv("TURNWATCH_REDIS_URL", f"unix://:secret@{tmp_path}/nobody.sock")
+    DirectoryKills(tmp_path).kill("c-9")
+    result = CliRunner().invoke(app_for(["kill"]), ["kill", *(["--undo"] if undo else []), "c-9"])
+    assert result.exit_code == 2
+    assert result.stderr == "turnwatch: Redis does not take the flag: ConnectionError\n"
+    assert f"c-9 in {tmp_path}" in result.stdout
+    assert DirectoryKills(tmp_path).is_killed("c-9") is not undo
+
+
+def test_an_address_of_no_redis_is_a_wrong_setting_that_is_not_shown(monkeypatch):
+    with pytest.raises(tw.SettingsError, match="redis_url: wants a URL") as caught:
+        kills_of(tw.Settings(redis_url="http://:secret@host"))
+    assert "secret" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_flag_that_cannot_be_taken_down_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(tw.TurnwatchError, match="no flag can be taken out of"):
+        DirectoryKills(tmp_path / "file").revive("c-1")
+
+
 class BrokenKills:
     """A place that cannot be reached."""
 

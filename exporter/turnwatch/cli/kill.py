@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 
-from turnwatch.guards.kill import REDIS_TTL_SECONDS, AllKills, DirectoryKills, RedisKills, kills_of
+from turnwatch.errors import TurnwatchError
+from turnwatch.guards.kill import REDIS_TTL_SECONDS, DirectoryKills, MemoryKills, WritableKillStore, kills_of
 from turnwatch.settings_file import load_settings
 
 kill_app = typer.Typer()
+
+NOT_TOLD: Final = 2
 
 
 @kill_app.command()
@@ -28,24 +31,33 @@ def kill(
     Reaches this user's processes on this machine, and those that share kill_dir or redis_url with this command.
 
     Both are settings, or the variables TURNWATCH_KILL_DIR and TURNWATCH_REDIS_URL.
+
+    Exit codes: 0, 2 when one of them cannot be told.
     """
-    kills = kills_of(load_settings(path=config))
-    if undo:
-        kills.revive(conversation_id)
-        typer.echo("\n".join(f"no flag for {conversation_id} in {place}" for place, _ in _places(kills)))
-    else:
-        kills.kill(conversation_id)
-        for place, lasting in _places(kills):
-            typer.echo(f"flag set for {conversation_id} in {place}, {lasting}")
+    told, not_told = 0, 0
+    for store in kills_of(load_settings(path=config)).stores:
+        if isinstance(store, MemoryKills):
+            continue
+        place, lasting = _place(store)
+        try:
+            if undo:
+                store.revive(conversation_id)
+                typer.echo(f"no flag for {conversation_id} in {place}")
+            else:
+                store.kill(conversation_id)
+                typer.echo(f"flag set for {conversation_id} in {place}, {lasting}")
+            told += 1
+        except TurnwatchError as error:  # the other places are told all the same
+            typer.echo(f"turnwatch: {error}", err=True)
+            not_told += 1
+    if told and not undo:
         typer.echo("guarded turns of this conversation, if there are any, stop at their next model or tool call")
+    if not_told:
+        raise typer.Exit(NOT_TOLD)
 
 
-def _places(kills: AllKills) -> list[tuple[str, str]]:
+def _place(store: WritableKillStore) -> tuple[str, str]:
     """Where other processes see a flag, and how long it stays. The URL of Redis may hold a password."""
-    places = []
-    for store in kills.stores:
-        if isinstance(store, DirectoryKills):
-            places.append((str(store.directory), "until --undo"))
-        elif isinstance(store, RedisKills):
-            places.append(("Redis", f"for {REDIS_TTL_SECONDS // 3_600} hours or until --undo"))
-    return places
+    if isinstance(store, DirectoryKills):
+        return str(store.directory), "until --undo"
+    return "Redis", f"for {REDIS_TTL_SECONDS // 3_600} hours or until --undo"

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, final
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.forking import fork_safe_lock
-from turnwatch.errors import MissingExtraError, TurnwatchError
+from turnwatch.errors import MissingExtraError, SettingsError, TurnwatchError
 from turnwatch.settings import Settings
 
 MAX_IN_MEMORY: Final = 10_000
@@ -114,8 +114,15 @@ class DirectoryKills:
             raise TurnwatchError(f"no flag can be put into {self.directory}: {error.strerror}") from error
 
     def revive(self, conversation_id: str) -> None:
-        """Take the flag down."""
-        (self.directory / _file_name(conversation_id)).unlink(missing_ok=True)
+        """Take the flag down.
+
+        Raises:
+            TurnwatchError: The directory cannot be written.
+        """
+        try:
+            (self.directory / _file_name(conversation_id)).unlink(missing_ok=True)
+        except OSError as error:
+            raise TurnwatchError(f"no flag can be taken out of {self.directory}: {error.strerror}") from error
         self._look_again = 0.0
 
     def _is_ours(self) -> bool:
@@ -142,6 +149,7 @@ class RedisKills:
 
         Raises:
             MissingExtraError: redis-py is not installed.
+            SettingsError: The URL is none of a Redis.
         """
         try:
             import redis
@@ -149,14 +157,16 @@ class RedisKills:
             from redis.retry import Retry
         except ImportError:
             raise MissingExtraError("redis_url", "redis") from None
-        return cls(
-            redis.Redis.from_url(
+        try:
+            client = redis.Redis.from_url(
                 url,
                 socket_timeout=REDIS_TIMEOUT_SECONDS,
                 socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
                 retry=Retry(NoBackoff(), 0),
             )
-        )
+        except ValueError:  # not its message: the URL may hold a password
+            raise SettingsError("redis_url: wants a URL that begins with redis://, rediss:// or unix://") from None
+        return cls(client)
 
     def is_killed(self, conversation_id: str) -> bool:
         """Whether the flag is up, as of a second ago at the latest.
@@ -182,14 +192,28 @@ class RedisKills:
         return answer
 
     def kill(self, conversation_id: str) -> None:
-        """Put the flag up for a day."""
-        self._client.set(_redis_key(conversation_id), "1", ex=REDIS_TTL_SECONDS)
-        self._answers.pop(conversation_id, None)
+        """Put the flag up for a day.
+
+        Raises:
+            TurnwatchError: Redis does not answer.
+        """
+        self._tell(lambda key: self._client.set(key, "1", ex=REDIS_TTL_SECONDS), conversation_id)
 
     def revive(self, conversation_id: str) -> None:
-        """Take the flag down."""
-        self._client.delete(_redis_key(conversation_id))
-        self._answers.pop(conversation_id, None)
+        """Take the flag down.
+
+        Raises:
+            TurnwatchError: Redis does not answer.
+        """
+        self._tell(self._client.delete, conversation_id)
+
+    def _tell(self, tell: Callable[[str], object], conversation_id: str) -> None:
+        try:
+            tell(_redis_key(conversation_id))
+        except Exception as error:  # not its message: it may hold a host or a user's name
+            raise TurnwatchError(f"Redis does not take the flag: {type(error).__name__}") from None
+        with self._lock:
+            self._answers.pop(conversation_id, None)
 
 
 @final
@@ -236,8 +260,6 @@ class AllKills:
 
 
 _in_this_process: Final = MemoryKills()
-
-
 _lock: Final = fork_safe_lock()
 _made: Final[dict[tuple[str | None, str | None], AllKills]] = {}
 
@@ -254,16 +276,15 @@ def kill(conversation_id: str) -> None:
     Raises:
         TurnwatchError: It is killed in this process, but other processes cannot be told.
     """
-    try:
-        kills_of(default_watch().settings).kill(conversation_id)
-    except TurnwatchError:
-        raise
-    except Exception as error:
-        raise TurnwatchError(f"other processes cannot be told: {type(error).__name__}") from error
+    kills_of(default_watch().settings).kill(conversation_id)
 
 
 def revive(conversation_id: str) -> None:
-    """Take back what ``kill`` did."""
+    """Take back what ``kill`` did.
+
+    Raises:
+        TurnwatchError: The flag is taken down in this process, but other processes cannot be told.
+    """
     kills_of(default_watch().settings).revive(conversation_id)
 
 
@@ -274,6 +295,7 @@ def kills_of(settings: Settings) -> AllKills:
 
     Raises:
         MissingExtraError: ``redis_url`` is set and redis-py is not installed.
+        SettingsError: ``redis_url`` is none of a Redis.
     """
     key = (settings.kill_dir, settings.redis_url)
     kills = _made.get(key)
