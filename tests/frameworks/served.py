@@ -12,6 +12,16 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 
+def total(metrics: str, name: str, labels: dict[str, str]) -> float:
+    """The sum of a metric's samples that carry these labels, on a page of metrics."""
+    return sum(
+        sample.value
+        for family in text_string_to_metric_families(metrics)
+        for sample in family.samples
+        if sample.name == name and labels.items() <= sample.labels.items()
+    )
+
+
 class Service:
     """A running service; reads what a scrape of it shows.
 
@@ -51,13 +61,7 @@ class Service:
     def __call__(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that carry these labels."""
         with urllib.request.urlopen(self._metrics, timeout=10) as answer:
-            text = answer.read().decode()
-        return sum(
-            sample.value
-            for family in text_string_to_metric_families(text)
-            for sample in family.samples
-            if sample.name == name and labels.items() <= sample.labels.items()
-        )
+            return total(answer.read().decode(), name, labels)
 
     def wait_for(self, name: str, value: float, seconds: float = 20) -> None:
         """Wait until a metric has this value, and fail if it never has."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frameworks import stub_model
+from frameworks import pages, stub_model
 from frameworks.stub_model import TOOL
 
 HERE = Path(__file__).parent
@@ -35,3 +35,22 @@ def test_counters_are_right(model, service, way, script, tool_calls, duplicates)
     assert service("agent_tokens_total", agent="support-bot", type="input") == 1000 * (tool_calls + 1)
     assert service("agent_tokens_total", agent="support-bot", type="output") == 100 * (tool_calls + 1)
     assert service("turnwatch_internal_errors_total") == 0
+
+
+def test_the_program_on_the_page_of_docs_is_counted(model, service):
+    model.script = stub_model.healthy
+    assert pages.exports("vercel-ai") == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
+    (program,) = pages.blocks("vercel-ai", "Install", "js")
+    ran = subprocess.run(
+        ["node", "--input-type=module", "--eval", program],
+        cwd=HERE,  # where its packages are
+        env=pages.surroundings(model, HERE) | {"OTEL_EXPORTER_OTLP_ENDPOINT": service.otlp},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    service.wait_for("agent_turns_total", 1)
+    assert service("agent_tool_calls_total", agent="support-bot", tool=TOOL, outcome="ok") == 2
+    assert service("agent_tokens_total", agent="support-bot", type="input") == 3000

@@ -1,0 +1,112 @@
+"""The pages of docs/frameworks, run as their readers would: every block as it stands, against the stub model."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from frameworks import stub_model
+from frameworks.served import total
+
+DOCS = Path(__file__).resolve().parents[2] / "docs" / "frameworks"
+
+# What a page's script shows at its end to who scrapes it.
+_SCRAPE = """
+
+import urllib.request
+from opentelemetry import trace
+
+trace.get_tracer_provider().shutdown()  # ends every turn
+print("--- metrics")
+print(urllib.request.urlopen("http://127.0.0.1:{port}/metrics").read().decode())
+"""
+
+
+def blocks(page: str, title: str, language: str) -> list[str]:
+    """The blocks of code in one section of a page."""
+    section = (DOCS / f"{page}.md").read_text().split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+    return re.findall(rf"^```{language}\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+
+
+def exports(page: str) -> dict[str, str]:
+    """The environment variables that a page has its reader set."""
+    lines = [line for block in blocks(page, "Install", "sh") for line in block.splitlines()]
+    pairs = [pair for line in lines if line.startswith("export ") for pair in line.split()[1:]]
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def surroundings(model: stub_model.StubModel, home: Path) -> dict[str, str]:
+    """Environment variables by which every client finds the stub instead of its vendor."""
+    return {
+        **os.environ,
+        "OPENAI_BASE_URL": f"{model.url}/v1",
+        "OPENAI_API_BASE": f"{model.url}/v1",
+        "ANTHROPIC_BASE_URL": model.url,
+        "GOOGLE_GEMINI_BASE_URL": model.url,
+        "HOME": str(home),
+        "CREWAI_STORAGE_DIR": str(home),
+        "CREWAI_TRACING_ENABLED": "false",
+    }
+
+
+class Ran:
+    """A page's script that has run: what it said, and what a scrape of it showed."""
+
+    def __init__(self, said: str, metrics: str) -> None:
+        self.said = said
+        self._metrics = metrics
+
+    def __call__(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that carry these labels."""
+        return total(self._metrics, name, labels)
+
+
+def run(page: str, model: stub_model.StubModel, home: Path, *code: str) -> Ran:
+    """Run code of a page as one script."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    script = home / "agent.py"
+    script.write_text("\n\n".join(code).replace("port=9464", f"port={port}") + _SCRAPE.format(port=port))
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", str(script)],
+        env=surroundings(model, home) | exports(page),
+        cwd=home,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    said, _, metrics = ran.stdout.partition("--- metrics\n")
+    return Ran(said, metrics)
+
+
+def check_the_first_block(page: str, model: stub_model.StubModel, home: Path, agent: str) -> None:
+    """Assert that a page's first script counts all that its agent does, under this name."""
+    counts = run(page, model, home, *blocks(page, "Install", "python"))
+    assert counts("agent_turns_total", agent=agent, stop_reason="final_answer") == counts("agent_turns_total") == 1
+    assert counts("agent_tool_calls_total", agent=agent, tool=stub_model.TOOL, outcome="ok") == 2
+    assert counts("agent_tool_calls_total") == 2
+    assert counts("agent_model_calls_total", agent=agent) == counts("agent_model_calls_total") == 3
+    assert counts("agent_tokens_total", agent=agent, type="input") == 3 * stub_model.INPUT_TOKENS
+    assert counts("agent_tokens_total", agent=agent, type="output") == 3 * stub_model.OUTPUT_TOKENS
+    assert counts("turnwatch_fingerprint_missing_total") == counts("turnwatch_internal_errors_total") == 0
+
+
+def first_healthy_then_a_loop(number: int, request: stub_model.Request) -> stub_model.Reply:
+    """For a page's first script and its guard behind it: two calls and an answer, then a loop until a nudge."""
+    if number <= 3:
+        return stub_model.healthy(number, request)
+    return stub_model.loop_until_nudged(number - 3, request)
+
+
+def check_the_guard(page: str, model: stub_model.StubModel, home: Path, then: str = "") -> None:
+    """Assert that a page's guard, behind its first script, nudges an agent out of a loop."""
+    guard = blocks(page, "Guard", "python")[0]
+    counts = run(page, model, home, *blocks(page, "Install", "python"), guard, then)
+    assert any(request.was_nudged for request in model.requests)
+    assert len(model.requests) <= 3 + 6
+    assert counts("turnwatch_internal_errors_total") == 0
