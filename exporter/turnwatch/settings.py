@@ -307,3 +307,19 @@ class Settings(_Section):
     spans: bool = True
     semconv_metrics: bool = False
     alerts: dict[str, Any] = Field(default_factory=dict)
+
+    def identical_calls_allowed(self, agent: str, tool: str) -> int:
+        """More than this many identical calls in a turn are duplicates: the tool's own setting, then the agent's."""
+        of_tool, of_agent = self.tools.overrides.get(tool), self.agents.get(agent)
+        if of_tool is not None and of_tool.max_identical_calls is not None:
+            return of_tool.max_identical_calls
+        if of_agent is not None and of_agent.max_identical_calls is not None:
+            return of_agent.max_identical_calls
+        return self.detect.max_identical_calls
+
+    def iterations_allowed(self, agent: str) -> int:
+        """More than this many model calls of a turn are over the limit: the agent's own setting, then the general."""
+        of_agent = self.agents.get(agent)
+        if of_agent is not None and of_agent.iteration_threshold is not None:
+            return of_agent.iteration_threshold
+        return self.detect.iteration_threshold

@@ -139,7 +139,7 @@ class TurnCounts:
                 self.series: AgentSeries = watch.agent_series(agent)
         except Exception:  # a metrics backend that fails costs the turn its metrics
             watch.internal_error("an agent's metrics")
-            self.series = AgentSeries(NullMeter(), agent, watch.settings.detect.iteration_threshold)
+            self.series = AgentSeries(NullMeter(), agent, watch.settings.iterations_allowed(agent))
         self._conversation: ConversationState | None = None
         if self.conversation_id is not None:
             self._conversation = self._enter(self.conversation_id)

@@ -191,9 +191,8 @@ class Watch:
             label = self._label("agent", agent)
             series = self.agents.get(label)
             if series is None:
-                override = self.settings.agents.get(agent)
-                threshold = (override and override.iteration_threshold) or self.settings.detect.iteration_threshold
-                series = self.agents[label] = AgentSeries(self.meter, label, threshold)
+                allowed = self.settings.iterations_allowed(agent)
+                series = self.agents[label] = AgentSeries(self.meter, label, allowed)
         return series
 
     def tool_series(self, agent: AgentSeries, tool: str, agent_name: str) -> ToolSeries:
@@ -204,7 +203,7 @@ class Watch:
             series = agent.tools.get(label)
             if series is None:
                 series = agent.tools[label] = ToolSeries(
-                    self.meter, agent.label, label, self.max_identical_calls(agent_name, tool)
+                    self.meter, agent.label, label, self.settings.identical_calls_allowed(agent_name, tool)
                 )
         return series
 
@@ -287,16 +286,6 @@ class Watch:
     def override(self, tool: str) -> ToolOverride | None:
         """What the settings say about this tool."""
         return self.settings.tools.overrides.get(tool)
-
-    def max_identical_calls(self, agent: str, tool: str) -> int:
-        """How many identical calls are allowed: the tool's own setting, then the agent's, then the general one."""
-        tool_override = self.override(tool)
-        if tool_override is not None and tool_override.max_identical_calls is not None:
-            return tool_override.max_identical_calls
-        agent_override = self.settings.agents.get(agent)
-        if agent_override is not None and agent_override.max_identical_calls is not None:
-            return agent_override.max_identical_calls
-        return self.settings.detect.max_identical_calls
 
     # Faults
 

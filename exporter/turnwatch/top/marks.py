@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 
 State = Literal["STUCK", "WARN", "busy", "idle", "gone"]
@@ -24,14 +23,14 @@ class Marks:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._watch = Watch(settings)
 
     def identical_calls(self, agent: str, tool: str) -> int | None:
         """How many identical calls are still fine; None for a tool that is meant to be asked again."""
         override = self._settings.tools.overrides.get(tool)
-        return None if override is not None and override.polling else self._watch.max_identical_calls(agent, tool)
+        if override is not None and override.polling:
+            return None
+        return self._settings.identical_calls_allowed(agent, tool)
 
     def iterations(self, agent: str) -> int:
         """How many model calls of a turn are still fine."""
-        override = self._settings.agents.get(agent)
-        return (override and override.iteration_threshold) or self._settings.detect.iteration_threshold
+        return self._settings.iterations_allowed(agent)

@@ -205,17 +205,18 @@ class Runs:
         self._add_conversation(agent, group, turn, maxima)
 
     def _add_identical(self, agent: AgentRuns, group: Group, turn: TurnState, maxima: _Maxima) -> None:
+        allowed = turn.watch.settings.identical_calls_allowed
         for quantity, by_tool in (
             (Quantity.IDENTICAL_CALLS, maxima.identical),
             (Quantity.STALE_CALLS, maxima.stale),
         ):
             agent.values[quantity, group].add(max(by_tool.values(), default=0))
-            if any(count > turn.watch.max_identical_calls(turn.agent, tool) for tool, count in by_tool.items()):
+            if any(count > allowed(turn.agent, tool) for tool, count in by_tool.items()):
                 agent.flagged[quantity, group] += 1
         for name, count in maxima.identical.items():
             tool = self._tool(name)
             tool.identical_calls[group].add(count)
-            tool.flagged[group] += count > turn.watch.max_identical_calls(turn.agent, name)
+            tool.flagged[group] += count > allowed(turn.agent, name)
 
     def _add_totals(self, agent: AgentRuns, group: Group, turn: TurnState) -> None:
         kept = _totals_of(turn)
