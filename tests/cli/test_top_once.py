@@ -51,6 +51,18 @@ def test_once_prints_every_agent_with_every_column(agents):
     assert "\x1b" not in shown.output
 
 
+def test_json_of_a_name_that_is_no_text_is_text_all_the_same():
+    pages = Pages()
+    labels = {"turnwatch_top": "agent_open_turns", "agent": "half a \ud83d pair"}
+    answer = {"status": "success", "data": {"resultType": "vector", "result": [{"metric": labels, "value": [0, "1"]}]}}
+    pages.answer = lambda path: (200, json.dumps(answer), {})
+    shown = once("--json", "--prometheus", pages.url)
+    pages.close()
+    assert shown.exit_code == 0, shown.output
+    (agent,) = json.loads(shown.output)["agents"]
+    assert agent["agent"] == "half a ? pair"
+
+
 def test_json_has_rates_over_two_looks(agents):
     shown = once("--json", agents.url)
     assert shown.exit_code == 0, shown.output

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from turnwatch.cli.durations import seconds_of
+from turnwatch.cli.json_text import json_text
 from turnwatch.errors import SettingsError
 from turnwatch.settings_file import load_settings
 from turnwatch.top.address import address_of, headers_of
@@ -107,7 +108,7 @@ def top(
         if wakeup is not None:
             watch(board, view, wakeup)
         elif as_json_only:
-            typer.echo(orjson.dumps(as_json(board(), view), option=orjson.OPT_INDENT_2).decode())
+            typer.echo(json_text(as_json(board(), view), orjson.OPT_INDENT_2))
         else:
             _print_all(board(), view)
     finally:
