@@ -129,6 +129,18 @@ def test_decorated_turns(watch: Watch):
     assert watch.conversations.get("c-7") is not None
 
 
+def test_a_conversation_that_cannot_be_told_costs_the_turn_its_conversation_only(watch: Watch):
+    @tw.watch_turn(conversation_id=lambda user: user["session"])
+    def answer(user: dict[str, str]) -> str | None:
+        turn = tw.current_turn()
+        assert turn is not None
+        return turn.state.conversation_id
+
+    assert answer({"session": "c-1"}) == "c-1"
+    assert answer({}) is None
+    assert value(watch, "turnwatch_internal_errors_total") == 1
+
+
 def test_a_static_method_is_a_turn():
     turn = Orders().answer()
     assert (turn.state.agent, turn.stop_reason) == ("answer", "final_answer")

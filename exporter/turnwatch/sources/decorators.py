@@ -8,7 +8,9 @@ from collections.abc import Callable
 from contextlib import aclosing
 from typing import Any, TypeVar, Unpack, overload
 
+from turnwatch.core.default import default_watch
 from turnwatch.core.guard import Guarding
+from turnwatch.core.quietly import Quietly
 from turnwatch.sources.hand import current_turn, turn
 from turnwatch.sources.own_context import async_in_own_context, in_own_context
 
@@ -84,7 +86,8 @@ def watch_turn(
     Args:
         fn: The function, when used without parentheses.
         agent: The agent's name; the function's own name when left out.
-        conversation_id: The conversation, or what tells it from the function's arguments.
+        conversation_id: The conversation, or what tells it from the function's arguments. Where that raises, the
+            fault is counted and the turn has none.
         **guarding: What stops the turn; see ``turn``.
     """
 
@@ -94,7 +97,11 @@ def watch_turn(
         agent_name: str = agent or getattr(run, "__name__", type(run).__name__)
 
         def conversation(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
-            return conversation_id(*args, **kwargs) if callable(conversation_id) else conversation_id
+            if not callable(conversation_id):
+                return conversation_id
+            with Quietly(default_watch(), "the conversation of a decorated turn"):
+                return conversation_id(*args, **kwargs)
+            return None
 
         if inspect.isasyncgenfunction(run):
 
