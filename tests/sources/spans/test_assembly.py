@@ -635,3 +635,12 @@ def test_metadata_that_is_written_as_json_names_the_agent_without_quotation_mark
     story.assembler.flush()
     (turn,) = story.ended
     assert (turn.agent, turn.conversation_id) == ("bot", "c-1")
+
+
+def test_every_span_is_reported_once(story):
+    counts = story.watch.meter = Store()
+    wrapper = story.agent(1, name="")
+    story.feed(story.chat(2, at=1), story.tool(2, at=2), story.step(3, 2), story.agent(2, 1), wrapper)
+    story.all_turns()
+    told = {outcome: cell.value for (outcome,), cell in counts.counters["turnwatch_spans_total"].items()}
+    assert told == {"model": 1, "tool": 1, "step": 1, "agent": 2}

@@ -225,7 +225,8 @@ class Assembler:
     ) -> None:
         """A span that is no boundary: what hangs under it hangs under its parent."""
         if dialect is not None:
-            self._count("agent" if is_agent else "step")
+            if not is_agent:
+                self._count("step")
             if span.failed and span.parent_id and "gen_ai.tool.call.id" in span.attributes:
                 self._note_failure(span, now)
             self._places.came(span.span_id, span.parent_id)
