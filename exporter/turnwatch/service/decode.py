@@ -78,29 +78,32 @@ def _json(body: bytes, signal: Signal) -> dict[str, Any]:
 
 
 def _items(message: Any, signal: Signal, form: Form) -> int:
-    """How many spans or log records stand in a request."""
+    """How many spans or log records stand in a request; spans in protobuf are counted as they are read."""
     if form == "json":
         resource, scope, item = _NAMES[signal]
         scopes = [scopes for one in message.get(resource) or () for scopes in one.get(scope) or ()]
         return sum(len(one.get(item) or ()) for one in scopes)
     if signal == "logs":
         return sum(len(scope.log_records) for one in message.resource_logs for scope in one.scope_logs)
-    return sum(len(scope.spans) for one in message.resource_spans for scope in one.scope_spans)
+    return 0
 
 
 def _take_spans(decoded: Decoded, spans: Iterable[SpanData | PassingSpans], limits: Service) -> None:
-    crowded = taken = 0
+    most = limits.max_attributes
+    crowded = nobodys = taken = 0
     take = decoded.spans.append
     for span in spans:
         if type(span) is PassingSpans:  # most spans; nothing of them is kept
             take(span)
             taken += len(span)
-        elif len(span.attributes) > limits.max_attributes:
+        elif len(span.attributes) > most:
             crowded += 1
         elif 0 < span.span_id < 1 << 64 and 0 < span.trace_id < 1 << 128:
             take(span)
             taken += 1
-    decoded.items = max(decoded.items, crowded + taken)  # JSON may have names in another style
+        else:
+            nobodys += 1
+    decoded.items = max(decoded.items, crowded + nobodys + taken)  # JSON may have names in another style
     decoded.rejected = decoded.items - taken
     if crowded:
         decoded.why = f"more than {limits.max_attributes} attributes on {crowded} of the spans"

@@ -1,12 +1,15 @@
 """OTLP bodies: what is read is what was written."""
 
+import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue, ArrayValue, KeyValue, KeyValueList
 
-from turnwatch.sources.spans.otlp import attributes_of_message, spans_of_body, spans_to_feed
-from turnwatch.sources.spans.otlp_request import TracesRequest
+from turnwatch.sources.spans.otlp import spans_of_body, spans_to_feed
+from turnwatch.sources.spans.otlp_request import ScopeOutline, TracesRequest
+from turnwatch.sources.spans.otlp_values import attributes_of_message
 from turnwatch.sources.spans.span import PassingSpans, SpanData
 
 leaves = st.one_of(
@@ -65,3 +68,19 @@ def test_spans_of_no_interest_stay_together_and_are_not_decoded():
     assert isinstance(passing, PassingSpans)
     assert (found.span_id, len(passing)) == (3, 2)
     assert [span.span_id for span in passing.among({4, 9})] == [4]
+
+
+def test_a_scope_of_no_interest_is_parsed_only_where_somebody_waits():
+    request = request_of([], "GET /", scope="opentelemetry.instrumentation.fastapi")
+    (passing,) = spans_to_feed(TracesRequest.FromString(request.SerializeToString()))
+    assert (len(passing), list(passing.among(set()))) == (1, [])
+    assert [(span.span_id, span.name) for span in passing.among({2})] == [(2, "GET /")]
+
+
+def test_spans_of_a_scope_of_no_interest_that_are_none_tell_nothing():
+    request = ScopeOutline(scope={"name": "opentelemetry.instrumentation.fastapi"}, spans=[b"\xff", b"\xff"])
+    body = TracesRequest(resource_spans=[{"scope_spans": [request.SerializeToString()]}]).SerializeToString()
+    (passing,) = spans_to_feed(TracesRequest.FromString(body))
+    assert (len(passing), list(passing.among({2}))) == (2, [])
+    with pytest.raises(DecodeError):
+        spans_of_body(body)

@@ -12,7 +12,7 @@ from typing import IO, Any, Final, Literal, cast
 from turnwatch.errors import MissingExtraError
 from turnwatch.sources.compressed import open_file
 from turnwatch.sources.json_values import MAX_VALUE_BYTES, BrokenLine, read_values
-from turnwatch.sources.spans import otlp, sdk_json
+from turnwatch.sources.spans import sdk_json
 from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
 from turnwatch.sources.spans.otlp_json import WRONG_SHAPE, Passing, bare_span, is_otlp_json, spans_to_order
 from turnwatch.sources.spans.span import SpanData
@@ -241,12 +241,12 @@ def _read_body(file: IO[bytes], path: Path, format: Format | None, on_problem: O
 def _spans_of_body(raw: bytes) -> list[SpanData]:
     try:
         from google.protobuf.message import DecodeError
+
+        from turnwatch.sources.spans.otlp import spans_of_body
     except ImportError as error:
         raise MissingExtraError("Reading OTLP protobuf", "serve") from error
     try:
-        return otlp.spans_of_body(raw)
-    except ImportError as error:
-        raise MissingExtraError("Reading OTLP protobuf", "serve") from error
+        return spans_of_body(raw)
     except DecodeError as error:
         raise ValueError("not an OTLP traces request") from error
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Final, final
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, Protocol, final
 
 from turnwatch.sources.spans.shapes import shape_of
 
@@ -108,13 +108,23 @@ def _weight_of(attributes: Mapping[str, Any]) -> int:
     return sum(map(len, map(str, attributes.values())))
 
 
+class Messages(Protocol):
+    """Spans that are not decoded yet."""
+
+    def __len__(self) -> int:
+        """How many they are."""
+
+    def __iter__(self) -> Iterator[Any]:
+        """Each of them."""
+
+
 @final
 class PassingSpans:
     """Spans that play no part themselves and are not decoded: calls may hang under them."""
 
     __slots__ = ("_decode", "_messages")
 
-    def __init__(self, messages: Sequence[Any], decode: Callable[[Any], SpanData]) -> None:
+    def __init__(self, messages: Messages, decode: Callable[[Any], SpanData]) -> None:
         self._messages = messages
         self._decode = decode
 
