@@ -1,7 +1,15 @@
 """The hooks, with the real Claude Agent SDK and the command line that it brings along."""
 
 import pytest
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, create_sdk_mcp_server, query
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    ResultMessage,
+    TextBlock,
+    ToolUseBlock,
+    create_sdk_mcp_server,
+    query,
+)
 from claude_agent_sdk import tool as as_tool
 
 import turnwatch as tw
@@ -95,6 +103,55 @@ async def test_a_limit_of_tool_calls_leaves_partial_results(model, tool, counts,
         await _run(TurnHooks("support-bot", limits=tw.Limits(max_tool_calls=2)), options)
     assert tool.calls == ["C-1", "C-2"]
     assert len(stopped.value.partial.results) == 2
+
+
+async def _stream(*messages):
+    for message in messages:
+        yield message
+
+
+def _said(message_id, *blocks, by=None):
+    usage = {"input_tokens": 1000, "output_tokens": 1}
+    return AssistantMessage(list(blocks), "claude-haiku-4-5", by, usage=usage, message_id=message_id, session_id="s")
+
+
+def _result(output_tokens):
+    usage = {"input_tokens": 2000, "output_tokens": output_tokens}
+    return ResultMessage("success", 1, 1, False, 2, "s", result="Done.", usage=usage)
+
+
+async def test_replies_of_sub_agents_that_come_mixed_are_counted_once_each(turns, counts):
+    text, asks = TextBlock("Looking."), ToolUseBlock("t", NAME, {})
+    messages = _stream(
+        _said("m1", text),
+        _said("m1", asks),
+        _said("m2", text, by="first"),
+        _said("m3", text, by="second"),
+        _said("m2", asks, by="first"),
+        _said("m3", asks, by="second"),
+        _said("m4", text, by="first"),
+        _said("m5", TextBlock("Done.")),
+        _result(output_tokens=200),
+    )
+    assert len([message async for message in TurnHooks("boss").watch(messages)]) == 9
+    (turn,) = turns
+    assert (turn.iterations, turn.usage.input) == (5, 5000)
+    assert turn.usage.output == 200 + 3  # of the sub-agents only what was known when they began
+
+
+async def test_what_is_said_beside_a_tool_call_is_no_monologue(turns):
+    said = [
+        message
+        for number in range(20)
+        for message in (
+            _said(f"m{number}", TextBlock("Let me look.")),
+            _said(f"m{number}", ToolUseBlock(f"t{number}", NAME, {"customer_id": number})),
+        )
+    ]
+    async for _ in TurnHooks("boss", on_loop="stop").watch(_stream(*said, _result(output_tokens=20))):
+        pass
+    (turn,) = turns
+    assert (turn.iterations, turn.verdict, turn.stop_reason) == (20, None, "final_answer")
 
 
 async def test_without_the_message_stream_the_run_just_ends(model, tool, counts, options):

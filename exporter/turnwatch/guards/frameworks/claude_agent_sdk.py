@@ -24,20 +24,48 @@ MAX_SESSIONS: Final = 1_000
 _EVENTS: Final = ("UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolUseFailure", "Stop")
 
 
+class _Reply:
+    """A model's reply, whose blocks come in messages of their own.
+
+    Attributes:
+        call: The model call.
+        usage: What it said of its tokens.
+        text: What was said; None where a tool was asked for.
+    """
+
+    def __init__(self, call: ModelCall, message: AssistantMessage) -> None:
+        self.call = call
+        self.usage = message.usage
+        self.text: str | None = ""
+        self._message_id: str | None = message.message_id
+        self.add(message)
+
+    def goes_on_in(self, message: AssistantMessage) -> bool:
+        """Whether this message has more of it."""
+        return self._message_id is not None and self._message_id == str(message.message_id)
+
+    def add(self, message: AssistantMessage) -> None:
+        """Take in the blocks of a message."""
+        for block in message.content:
+            is_said = self.text is not None and isinstance(block, TextBlock)
+            self.text = f"{self.text}{block.text}" if is_said else None
+
+
 class _Session:
     """One session of the command line that the SDK runs: its open turn and what is under way.
 
     Attributes:
         turn: The turn between a prompt and its result.
         tools: Tool calls that run, by id.
-        model: The model call whose messages are coming in, and the id of its reply.
-        output_tokens: What the calls before it said they wrote.
+        replies: Those that are coming in, by the tool call that the sub-agent runs in; None for the agent that was
+            asked. Their messages may come mixed.
+        output_tokens: What the calls of the agent that was asked said they wrote.
     """
 
     def __init__(self, turn: ReportedTurn) -> None:
         self.turn = turn
         self.tools: dict[str, ToolCallInProgress] = {}
-        self.model: tuple[str | None, ModelCall, AssistantMessage] | None = None
+        self.replies: dict[str | None, _Reply] = {}
         self.output_tokens = 0
 
 
@@ -121,6 +149,7 @@ class TurnHooks:
         return {}
 
     def _tool_ended(self, session: _Session, name: str, event: Any) -> dict[str, Any]:
+        self._end_model(session, event["tool_use_id"])  # the last words of a sub-agent
         running = session.tools.pop(event["tool_use_id"], None)
         if running is None:
             return {}
@@ -159,36 +188,36 @@ class TurnHooks:
                 self._result(session_id, message)
 
     def _replied(self, session_id: str, message: AssistantMessage) -> None:
-        session = self._session(session_id)
-        if session.model is not None:
-            if session.model[0] == message.message_id is not None:
-                return  # one more block of the same reply
-            self._end_model(session)
+        session, sub_agent = self._session(session_id), message.parent_tool_use_id
+        reply = session.replies.get(sub_agent)
+        if reply is not None and reply.goes_on_in(message):
+            reply.add(message)
+            return
+        self._end_model(session, sub_agent)
         try:
             call = session.turn.begin_model(message.model, provider="anthropic")
         except TurnStopped as stopped:
             self._close(session_id, session, error=stopped)
             raise
-        session.model = (message.message_id, call, message)
+        session.replies[sub_agent] = _Reply(call, message)
 
-    def _end_model(self, session: _Session, usage: Usage | None = None) -> None:
-        if session.model is None:
+    def _end_model(self, session: _Session, sub_agent: str | None = None, usage: Usage | None = None) -> None:
+        reply = session.replies.pop(sub_agent, None)
+        if reply is None:
             return
-        _, call, message = session.model
-        session.model = None
-        said = read_usage(message.usage)
-        if said is not None:
+        said = read_usage(reply.usage)
+        if said is not None and sub_agent is None:
             session.output_tokens += said.output
             if usage is not None and usage.output > session.output_tokens:
                 # A reply's own usage is from its beginning; only the result knows all that was written.
                 said.output += usage.output - session.output_tokens
-        texts = [block.text for block in message.content if isinstance(block, TextBlock)]
-        only_text = len(texts) == len(message.content)
-        session.turn.end_model(call, said, text="".join(texts) if only_text else None)
+        session.turn.end_model(reply.call, said, text=reply.text)
 
     def _result(self, session_id: str, message: ResultMessage) -> None:
         session = self._session(session_id)
-        self._end_model(session, read_usage(message.usage))
+        for sub_agent in [each for each in session.replies if each is not None]:
+            self._end_model(session, sub_agent)
+        self._end_model(session, usage=read_usage(message.usage))
         stopped = session.turn.stopped
         if session.turn.is_own:
             session.turn.turn.answer = message.result
