@@ -19,7 +19,30 @@ from turnwatch.sources.spans.dialect import DIALECTS
 from turnwatch.sources.spans.otlp_request import TracesRequest
 
 HERE = Path(__file__).parent
+# The numbers that are right, unless the spans lack what stands before them.
+FIELDS = {
+    "tool calls": ("tool_calls",),
+    "arguments": ("repeats",),
+    "errors": ("errors",),
+    "model calls": ("iterations",),
+    "usage": ("input",),
+    "output tokens": ("output",),
+    "cached tokens": ("cached",),
+    "turns": ("turns",),
+}
 WAYS = ("sdk-json", "otlp-protobuf", "otlp-json")
+# By convention: in how many cases every number that the spans carry is right without any declaration of a dialect, and
+# of how many. A more general rule raises them; nothing may lower them.
+RIGHT_UNDECLARED = {
+    "OpenInference": (65, 87),
+    "Traceloop": (55, 62),
+    "Langfuse": (11, 11),
+    "LangSmith": (6, 6),
+    "Vercel AI": (19, 19),
+    "Haystack": (12, 12),
+    "MCP": (19, 20),
+    "OpenTelemetry GenAI": (314, 324),
+}
 # What a nested case's own truth leaves out: the outer agent's two calls of the inner one.
 _OUTER_CALLS = 2
 _ERRORS = {"error": 2, "error_raised": 1}
@@ -68,7 +91,8 @@ class Case:
     def lacks(self):
         """What the spans of this case do not carry."""
         about = carried()[self.dialect]
-        return set(about.get("lacks", ())) | set(about.get("lacks_in", {}).get(self.name, ()))
+        lacks = set(about.get("lacks", ())) | set(about.get("lacks_in", {}).get(self.name, ()))
+        return lacks | {"output tokens"} if "usage" in lacks else lacks
 
     @property
     def expected(self):
@@ -138,6 +162,18 @@ class _Series:
 
     def observe(self, value, exemplar=None):
         self.inc()
+
+
+def wrong_in(case, numbers):
+    """The numbers that are not what was so, although the spans carry it: each with what was found and what was so."""
+    lacks, expected = case.lacks(), case.expected
+    return {
+        field: (getattr(numbers, field), getattr(expected, field))
+        for what, fields in FIELDS.items()
+        if what not in lacks
+        for field in fields
+        if getattr(numbers, field) != getattr(expected, field)
+    }
 
 
 @functools.cache
@@ -221,8 +257,15 @@ The table is about spans alone. Some dialects say more in log events, which are 
 `claude_agent_sdk_native` its arguments, by the call's id, `openai_v2_content` the replies, by the model's span, and
 `openai_genai_event` all messages (they tie a raw client's calls together where the event comes before the span).
 
-An instrumentation that is not listed is read by the conventions it follows (OpenTelemetry GenAI, OpenInference,
-Traceloop, Vercel AI). A declaration in `exporter/turnwatch/sources/spans/dialects/` makes it a dialect."""
+An instrumentation that is not listed is read by the conventions it follows (see the end of this page). A declaration in
+`exporter/turnwatch/sources/spans/dialects/` makes it a dialect."""
+
+_UNDECLARED = """\
+## Without a declaration
+
+What the conventions alone make of the same cases, as they would of an instrumentation that nobody declared: in how
+many of them every number that the spans carry is right. Wrong in the others is mostly a call too many, of a tool by
+which the framework only ends a turn or hands it over."""
 
 
 def table():
@@ -246,6 +289,7 @@ def table():
         for dialect in sorted(DIALECTS, key=lambda dialect: dialect.name)
         if dialect.switch
     ]
+    undeclared = [[family, f"{right} of {cases}"] for family, (right, cases) in RIGHT_UNDECLARED.items()]
     return (
         "\n\n".join(
             [
@@ -255,6 +299,8 @@ def table():
                 "\n".join(limits),
                 "## What puts arguments on the spans",
                 _markdown(["Name in metrics", "Instrumentation scopes", "Switch"], switches),
+                _UNDECLARED,
+                _markdown(["Convention", "Cases that are right"], undeclared),
             ]
         )
         + "\n"

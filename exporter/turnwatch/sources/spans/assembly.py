@@ -16,7 +16,6 @@ it holds more than a step can hold, or has waited for longer than steps take.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, KeysView
-from math import inf
 from typing import Final
 
 from turnwatch.core.events import MISSING
@@ -32,6 +31,7 @@ from turnwatch.sources.spans.facts import (
 )
 from turnwatch.sources.spans.hints import about_agent, give_hints, own_name, spoken_name
 from turnwatch.sources.spans.logs import LogData, call_key
+from turnwatch.sources.spans.order import as_they_ended
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import NAMES, role_of
 from turnwatch.sources.spans.scope import Scope
@@ -42,6 +42,8 @@ from turnwatch.sources.spans.turns import Turns
 # Spans and log events are sent in batches of their own, each some seconds after it was begun.
 _LOGS_SECONDS: Final = 10.0
 _WAITING_BYTES: Final = 16_777_216
+# Spans whose parents' ids go round in a circle would be looked for without end.
+_MAX_ROUNDS: Final = 32
 # Nothing that waits for time waits so exactly that it must be looked for more often.
 _TICK_SECONDS: Final = 0.05
 
@@ -113,24 +115,41 @@ class Assembler:
             spans: In the order in which they came.
             now: Seconds of the caller's clock; never goes back.
         """
-        passing = 0
-        for span in _as_they_ended(spans):
+        passing: list[PassingSpans] = []
+        for span in as_they_ended(spans):
+            if isinstance(span, PassingSpans):
+                passing.append(span)
+                continue
             try:
-                if type(span) is SpanData:
-                    self._take(span, now)
-                elif isinstance(span, PassingSpans):
-                    passing += len(span)
-                    for parent in span.among(self._places.awaited):
-                        passing -= 1
-                        self._pass_through(parent, None, now)
+                self._take(span, now)
             except Exception:
-                self._count("unreadable")
-                self._watch.internal_error("reading a span")
+                self._unreadable()
         if passing:
-            self._count("unrelated", passing)
+            self._take_passing(passing, now)
         self._turns.open_ripe(now)
         if now - self._ticked >= _TICK_SECONDS:
             self.tick(now)
+
+    def _take_passing(self, passing: list[PassingSpans], now: float) -> None:
+        """Take in the spans of a batch that others hang under, whichever of them stands first in it."""
+        left = sum(map(len, passing))
+        for _ in range(_MAX_ROUNDS):
+            before = left
+            for spans in passing:
+                try:
+                    for parent in spans.among(self._places.awaited):
+                        left -= 1
+                        self._pass_through(parent, None, now)
+                except Exception:
+                    self._unreadable()
+            if left == before:
+                break
+        if left > 0:
+            self._count("unrelated", left)
+
+    def _unreadable(self) -> None:
+        self._count("unreadable")
+        self._watch.internal_error("reading a span")
 
     def _take(self, span: SpanData, now: float) -> None:
         shape = span.shape
@@ -209,6 +228,8 @@ class Assembler:
                 above = self._above.of(span, now)
             if above is not None and not above.closed:
                 above.take_hints(scope)
+                if above.is_empty:
+                    above.ended_ns = max(above.ended_ns, span.end_ns)
                 scope.above = above
             # Its calls may come yet, where parents arrive first.
             scope.due = now + self._grace
@@ -247,7 +268,7 @@ class Assembler:
         above = self._above.of(span, now) if span.parent_id or span.span_id in self._above.adopted else None
         if above is not None:
             self._turns.join(below, above, now)
-        elif below.is_empty and not is_agent:
+        elif below.is_empty and not below.saw_agent:
             below.due = now + self._grace
             self._places.came(span.span_id, below)
         else:
@@ -361,35 +382,3 @@ class Assembler:
         with self._watch.lock:
             for outcome, number in counts.items():
                 self._watch.meter.counter("turnwatch_spans_total", outcome).inc(number)
-
-
-def _as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanData | PassingSpans]:
-    """A batch in the order in which its spans ended, and every span behind the ones inside it.
-
-    OTLP groups the spans of a request by instrumentation. Where several tell of one turn, a tool call would
-    come before the reply that asked for it, and a span before the ones inside it. A clock that is read twice
-    may have a span end a little before the last one inside it.
-    """
-    batch = list(spans)
-    if len(batch) == 1:
-        return batch
-    scopes: set[str] = set()
-    ended: dict[int, int] = {}
-    is_in_order = True
-    for span in batch:
-        if type(span) is SpanData:
-            scopes.add(span.scope)
-            ended[span.span_id] = span.end_ns
-            if ended.get(span.parent_id, span.end_ns) < span.end_ns:
-                is_in_order = False
-    if is_in_order and len(scopes) <= 1:
-        return batch
-    parents = {span.span_id: span.parent_id for span in batch if type(span) is SpanData}
-    for span_id in sorted(ended, key=ended.__getitem__, reverse=True):  # so that no end is raised twice
-        end, parent = ended[span_id], parents[span_id]
-        while ended.get(parent, end) < end:
-            ended[parent] = end
-            parent = parents[parent]
-    # Of those that ended at once the one that started last is inside the others.
-    batch.sort(key=lambda span: (ended[span.span_id], -span.start_ns) if type(span) is SpanData else (inf, 0))
-    return batch

@@ -53,9 +53,9 @@ class Dialect:
     Attributes:
         name: Its name in metrics and documents.
         scopes: The instrumentation scopes it writes under; a trailing ``*`` matches a prefix.
+        markers: Attributes by which its spans are known under a scope that nobody declared.
         switch: How its users put arguments on spans, for people. Empty: nothing puts them there.
         names: Roles by span name, asked before the conventions.
-        components: Roles by the value of another attribute, asked before the conventions.
         is_first_hand: The library that makes the calls writes these spans; what others count beside it is second hand.
         tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only;
             "never" where it tells of no call at all, so that a turn without other spans cannot be judged.
@@ -75,9 +75,9 @@ class Dialect:
 
     name: str
     scopes: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
     switch: str = ""
     names: Patterns | None = None
-    components: tuple[tuple[str, Patterns], ...] = ()
     is_first_hand: bool = False
     tool_calls: Literal["spans", "either", "never"] = "either"
     agent_per_step: bool = False
@@ -108,6 +108,11 @@ class Conventions:
     redacted_anywhere: tuple[str, ...]
     redacted_whole: frozenset[str]
     unrelated_scopes: tuple[str, ...]
+
+    @property
+    def step_tools(self) -> frozenset[str]:
+        """See Dialect."""
+        return frozenset(self.tool["step_tools"])
 
     @property
     def markers(self) -> frozenset[str]:
@@ -147,9 +152,9 @@ def _conventions(data: dict[str, Any]) -> Conventions:
     )
 
 
-def _declared(data: dict[str, Any]) -> Dialect:
+def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
     known = {
-        "name", "scopes", "switch", "names", "component", "is_first_hand", "tool_calls", "agent_per_step",
+        "name", "scopes", "markers", "switch", "names", "is_first_hand", "tool_calls", "agent_per_step",
         "agent_in_span_name", "agent_name_in", "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names",
         "tool_name_in_result", "arguments_in_logs", "conversation_in", "sub_agent_in", "of_sub_agent",
     }  # fmt: skip
@@ -159,9 +164,9 @@ def _declared(data: dict[str, Any]) -> Dialect:
     return Dialect(
         name=data["name"],
         scopes=tuple(data.get("scopes", ())),
+        markers=tuple(data.get("markers", ())),
         switch=data.get("switch", ""),
         names=Patterns(data["names"]) if data.get("names") else None,
-        components=tuple((rule["attribute"], Patterns(rule["values"])) for rule in data.get("component", ())),
         is_first_hand=data.get("is_first_hand", False),
         tool_calls=data.get("tool_calls", "either"),
         agent_per_step=data.get("agent_per_step", False),
@@ -169,7 +174,7 @@ def _declared(data: dict[str, Any]) -> Dialect:
         agent_name_in=data.get("agent_name_in", ""),
         agent_named_by_span=data.get("agent_named_by_span", False),
         agent_names=dict(data.get("agent_names", {})),
-        step_tools=frozenset(data.get("step_tools", ())),
+        step_tools=step_tools | frozenset(data.get("step_tools", ())),
         wrong_agent_names=frozenset(data.get("wrong_agent_names", ())),
         tool_name_in_result=data.get("tool_name_in_result", False),
         arguments_in_logs=data.get("arguments_in_logs", False),
@@ -181,19 +186,12 @@ def _declared(data: dict[str, Any]) -> Dialect:
 
 def _load() -> tuple[Conventions, tuple[Dialect, ...]]:
     folder = resources.files(__package__) / "dialects"
-    declared: list[Dialect] = []
-    conventions: Conventions | None = None
-    for file in sorted(folder.iterdir(), key=lambda file: file.name):
-        if not file.name.endswith(".toml"):
-            continue
-        data = _parsed(file)
-        if file.name == _CONVENTIONS_FILE:
-            conventions = _conventions(data)
-        else:
-            declared.extend(_declared(entry) for entry in data["dialect"])
-    if conventions is None:
+    files = {file.name: _parsed(file) for file in folder.iterdir() if file.name.endswith(".toml")}
+    if _CONVENTIONS_FILE not in files:
         raise ValueError(f"{_CONVENTIONS_FILE} is missing")
-    return conventions, tuple(declared)
+    conventions = _conventions(files.pop(_CONVENTIONS_FILE))
+    entries = (entry for name in sorted(files) for entry in files[name]["dialect"])
+    return conventions, tuple(_declared(entry, conventions.step_tools) for entry in entries)
 
 
 CONVENTIONS, DIALECTS = _load()
@@ -207,16 +205,8 @@ _BY_SCOPE_START: Final = tuple(
 )
 _UNRELATED: Final = frozenset(scope for scope in CONVENTIONS.unrelated_scopes if not scope.endswith("*"))
 _UNRELATED_STARTS: Final = tuple(scope[:-1] for scope in CONVENTIONS.unrelated_scopes if scope.endswith("*"))
-# Spans of instrumentations that nobody declared still follow some convention.
-_BY_CONVENTION: Final = tuple(
-    (attribute, Dialect(name=name))
-    for attribute, name in (
-        ("openinference.span.kind", "openinference"),
-        ("traceloop.span.kind", "traceloop"),
-        ("ai.operationId", "vercel_ai"),
-    )
-)
-_OTHER: Final = Dialect(name="genai")
+_BY_MARKER: Final = tuple((marker, dialect) for dialect in DIALECTS for marker in dialect.markers)
+_OTHER: Final = Dialect(name="genai", step_tools=CONVENTIONS.step_tools)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -251,8 +241,8 @@ def dialect_of(span: SpanData) -> Dialect:
 
 
 def dialect_without_scope(attributes: Container[str]) -> Dialect:
-    """The convention that a span follows whose scope nobody declared."""
-    for attribute, candidate in _BY_CONVENTION:
-        if attribute in attributes:
+    """The dialect or convention that a span follows whose scope nobody declared."""
+    for marker, candidate in _BY_MARKER:
+        if marker in attributes:
             return candidate
     return _OTHER

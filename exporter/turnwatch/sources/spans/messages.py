@@ -215,13 +215,35 @@ def _answer_in_part(part: dict[str, Any]) -> Answered | None:
 
 def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
     results: list[Answered] = []
+    failed: frozenset[str] | None = None
+    unanswered: Iterator[str] = iter(())
     number = 0
     while True:
         start = f"{_OPENINFERENCE_IN}{number}.message."
         role = attributes.get(start + "role")
         if role is None:
             return results
-        if role == "tool":
-            call_id = attributes.get(start + "tool_call_id")
-            results.append(Answered(str(call_id or ""), attributes.get(start + "content", MISSING)))
+        if start + "tool_calls.0.tool_call.id" in attributes:
+            unanswered = _asked_ids(attributes, start)
+        elif role == "tool":
+            # Some leave the id out here; results come in the order of the calls.
+            call_id = str(attributes.get(start + "tool_call_id") or next(unanswered, ""))
+            if failed is None:
+                failed = _failed_in_request(attributes.get("input.value"))
+            results.append(Answered(call_id, attributes.get(start + "content", MISSING), call_id in failed))
         number += 1
+
+
+def _asked_ids(attributes: Mapping[str, Any], message: str) -> Iterator[str]:
+    for number in range(_MAX_CALLS):
+        call_id = attributes.get(f"{message}tool_calls.{number}.tool_call.id")
+        if call_id is None:
+            return
+        yield str(call_id)
+
+
+def _failed_in_request(request: Any) -> frozenset[str]:
+    """The calls that failed, by the request itself: Anthropic's says so, and the messages taken out of it do not."""
+    if type(request) is not str or '"is_error"' not in request:
+        return frozenset()
+    return frozenset(answer.call_id for answer in _answered_in(json_of(request)) if answer.failed and answer.call_id)

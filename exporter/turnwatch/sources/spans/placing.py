@@ -98,17 +98,31 @@ class Places:
         if waiting is not None and waiting.found() is scope:
             del self._waiting[scope.key]
 
-    def forget_older(self, limit: float, now: float) -> None:
-        """Wait no more for spans that nothing open depends on. A few at a time."""
+    def waited_for(self) -> list[Scope]:
+        """The scopes under all spans that are still to come."""
+        return [scope.found() for scope in self._waiting.values()]
+
+    def forget_older(self, limit: float, now: float) -> list[Scope]:
+        """Wait no more for spans that nothing open depends on. A few at a time.
+
+        Returns:
+            The scopes that waited for them, in which there are no calls.
+        """
+        forgotten: list[Scope] = []
         for _ in range(_LOOKED_AT_PER_TICK):
             key = next(iter(self._waiting), None)
             if key is None or self._waiting[key].since > limit:
-                return
+                break
             scope = self._waiting.pop(key)
             found = scope.found()
-            if not found.closed and not found.is_empty:
+            if found.closed:
+                continue
+            if found.is_empty:
+                forgotten.append(found)
+            else:
                 scope.since = now
                 self._waiting[key] = scope
+        return forgotten
 
     def of(self, span_id: int) -> Place | None:
         """Where the children of this span belong: a scope or a call; a number or None where nobody knows yet."""

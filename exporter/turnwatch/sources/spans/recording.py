@@ -343,6 +343,8 @@ class _Result:
 
 def _results(asked: list[Asked], answers: list[Answered], logged: Kept[str, Any]) -> dict[int, _Result]:
     """The result of each call of a reply, by the call's id, or by order where there are no ids."""
+    if not any(request.call_id for request in asked):
+        answers = [Answered("", answer.value, answer.failed) for answer in answers]
     by_id = {answer.call_id: answer for answer in answers if answer.call_id}
     results: dict[int, _Result] = {}
     unnamed = [answer for answer in answers if not answer.call_id][-len(asked) :]

@@ -15,6 +15,8 @@ _EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
 
 # A message written by repr(): its text, and what follows it, of which the call id differs on every call.
 _MESSAGE_REPR: Final = re.compile(r"content=(?P<quote>['\"])(?P<text>.*)(?P=quote) name=(?P<rest>.*)", re.DOTALL)
+# A result of Agno's written by repr().
+_FAILURE_REPR: Final = "status='failure' "
 _MAX_WRAPPERS: Final = 4
 
 
@@ -100,6 +102,9 @@ def opened(raw: object) -> ToolResult:
             result.value = match["text"]
             result.failed = "status='error'" in match["rest"]
             return result
+    if type(raw) is str and raw.startswith(_FAILURE_REPR):
+        result.failed = True
+        return result
     value = json_of(raw)
     for _ in range(_MAX_WRAPPERS):
         if not isinstance(value, dict):

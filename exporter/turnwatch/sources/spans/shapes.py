@@ -14,7 +14,6 @@ from turnwatch.sources.spans.dialect import (
     CONVENTIONS,
     DIALECTS,
     Dialect,
-    Patterns,
     dialect_of_scope,
     dialect_without_scope,
     is_unrelated_scope,
@@ -34,7 +33,7 @@ METADATA: Final = "metadata"
 # Objects of a dialect's own in which token counts stand.
 USAGE_OBJECTS: Final = (
     "langfuse.observation.usage_details", "langsmith.metadata.usage_metadata", "haystack.agent.step.llm.output",
-    "haystack.component.output", "input_tokens",
+    "haystack.component.output", "input_tokens", "output.value",
 )  # fmt: skip
 
 
@@ -98,8 +97,7 @@ class Shape:
         self.dialect: Dialect = known or dialect_without_scope(names)
         self.is_unrelated = is_unrelated_scope(scope)
         self.is_of_interest = not self.is_unrelated and (known is not None or not CONVENTIONS.markers.isdisjoint(names))
-        rules: tuple[tuple[str, Patterns], ...] = (*self.dialect.components, *CONVENTIONS.roles)
-        self.roles = tuple(rule for rule in rules if rule[0] in names)
+        self.roles = tuple(rule for rule in CONVENTIONS.roles if rule[0] in names)
         self.says_role = any(attribute in names for attribute, _ in CONVENTIONS.roles)
         self.tool_name = there(_TOOL["name"])
         self.arguments = there(_TOOL["arguments"])
@@ -132,8 +130,8 @@ def _asked_for() -> frozenset[str]:
     for kind in ("name", "arguments", "result", "call_id", "input_hash"):
         names.update(_TOOL[kind])
     names.update(name for name, _ in _TOOL["failed_when"])
-    names.update(attribute for dialect in DIALECTS for attribute, _ in dialect.components)
     names.update(name for dialect in DIALECTS for name in (dialect.conversation_in, dialect.of_sub_agent) if name)
+    names.update(marker for dialect in DIALECTS for marker in dialect.markers)
     return frozenset(names)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from turnwatch.core.turn import TurnState
@@ -24,6 +24,9 @@ _CALLS_OF_A_BATCH: Final = 256
 _NAMELESS_CALLS: Final = 16
 # Second spans of one model call come within a batch of each other.
 _HELD_MODEL_SECONDS: Final = 2.0
+# A moment in seconds as a float is right to a quarter of this.
+_SLACK_NS: Final = 1_000
+_NS: Final = 1e-9
 # Calls that wait keep their arguments. Past this much the oldest wait no longer.
 _WAITING_BYTES: Final = 25_165_824
 
@@ -64,7 +67,7 @@ class Turns:
         self._due: dict[Scope, None] = {}  # their agent's span has come
         self._ripe: dict[Scope, None] = {}  # more than a step: a turn as soon as the batch has been read
         self._nameless: dict[Scope, float] = {}  # ripe since, and nothing has named the agent yet
-        self._silent: dict[Scope, None] = {}  # agents without calls, so far
+        self._silent: dict[Scope, tuple[float, int]] = {}  # agents without calls, so far: since when, and their start
         self._held: dict[Scope, float] = {}  # a model call is held back, since then
         self._of_trace: dict[int, Scope] = {}  # where calls of a trace count that nothing else places
         self._weight = 0  # of all calls that wait
@@ -138,6 +141,8 @@ class Turns:
         kept.key = above.key
         kept.is_agent = above.is_agent
         kept.take_hints(gone)
+        if gone.is_empty and kept.is_empty:
+            kept.failure = kept.failure or gone.failure  # a span between two inside one call
         kept.ended_ns = max(kept.ended_ns, gone.ended_ns)
         gone.into = kept
         kept.adopt_waiting(gone)
@@ -194,7 +199,7 @@ class Turns:
                 if scope.saw_agent and not scope.child_turns:
                     # An agent without calls is a turn as well, unless its calls are still to come.
                     scope.due = now + self._grace
-                    self._silent[scope] = None
+                    self._silent.setdefault(scope, (now, span.start_ns))
                 return
             self.open(scope, now)
         elif scope.conversation is not None:
@@ -307,17 +312,38 @@ class Turns:
             self.settle(scope, now)
         for scope in _while_older(self._due, lambda scope: scope.due or 0.0, now):
             self._close(scope)
-        for scope in _while_older(self._silent, lambda scope: scope.due or 0.0, now):
+        # By then the calls have settled that wait for spans below the agent's which never come.
+        silent_since = now - max(self._grace, self._settle)
+        for scope in _while_older(self._silent, lambda scope: self._silent[scope][0], silent_since):
             self._end_silent(scope)
         for scope in _while_older(self._open, lambda scope: self._open[scope], now - self._idle):
             self._close(scope)
-        self._places.forget_older(now - self._idle, now)
+        for scope in self._places.forget_older(now - self._idle, now):
+            self._end_silent(scope)
 
     def _end_silent(self, scope: Scope) -> None:
-        del self._silent[scope]
-        if scope.into is None and scope.is_empty and not scope.child_turns:
-            self.open(scope)
-            self._close(scope)
+        """End the turn of an agent under which no call was found: where its calls went astray, with those."""
+        _, start_ns = self._silent.pop(scope, (0.0, 0))
+        if scope.into is not None or not scope.is_empty or not scope.saw_agent or scope.child_turns:
+            return
+        astray = self._of_trace.get(scope.trace_id)
+        if astray is not None and astray.turn is not None and not astray.is_agent:
+            began_ns = round(astray.turn.started / _NS)
+            if start_ns - _SLACK_NS <= began_ns and astray.last_ns <= scope.ended_ns + _SLACK_NS:
+                self._claim(astray, scope)
+                return
+            if began_ns < scope.ended_ns and start_ns < astray.last_ns:
+                scope.agent_usage = None  # the sum of calls some of which may be counted there
+        self.open(scope)
+        self._close(scope)
+
+    def _claim(self, astray: Scope, agent: Scope) -> None:
+        """Take a turn for an agent's whose span it did not hang under: spans between them were lost."""
+        astray.agent = agent.agent
+        astray.stop_reason = agent.stop_reason
+        self.join(agent, astray, astray.since)
+        astray.is_agent = True
+        self._close(astray)
 
     def settle(self, scope: Scope, now: float) -> None:
         """Nothing came that says where these calls belong: they count towards their trace."""
@@ -350,7 +376,7 @@ class Turns:
         for scope in list(self._unsettled):
             if scope in self._unsettled and scope.into is None:
                 self.settle(scope, scope.since)
-        for scope in list(self._silent):
+        for scope in (*self._silent, *self._places.waited_for()):
             self._end_silent(scope)
         for scope in list(self._open):
             self._close(scope)
@@ -358,9 +384,7 @@ class Turns:
         self._of_trace.clear()
 
 
-def _while_older(
-    scopes: dict[Scope, float] | dict[Scope, None], age: Callable[[Scope], float], limit: float
-) -> list[Scope]:
+def _while_older(scopes: Iterable[Scope], age: Callable[[Scope], float], limit: float) -> list[Scope]:
     """The first scopes of an ordered index, as long as they are older than this."""
     old: list[Scope] = []
     for scope in scopes:

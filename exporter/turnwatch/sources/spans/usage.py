@@ -14,6 +14,8 @@ from turnwatch.sources.spans.values import json_of
 
 _AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
 _HAYSTACK_OUTPUTS: Final = ("haystack.agent.step.llm.output", "haystack.component.output")
+_PRINTED_USAGE: Final = "usage=CompletionUsage("
+_PRINTED_CACHED: Final = re.compile(r"\bcached_tokens=(\d+)")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
 
 
@@ -53,6 +55,7 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
     )
     if shape.has_usage_object and not usage.cache_read:
         _langsmith(attributes, usage)
+        _printed(attributes, usage)
     return usage
 
 
@@ -115,6 +118,14 @@ def _langsmith(attributes: Mapping[str, Any], usage: Usage) -> None:
             usage.cache_write = _number(given.get("cache_creation"))
         if isinstance(made, dict):
             usage.reasoning = _number(made.get("reasoning"))
+
+
+def _printed(attributes: Mapping[str, Any], usage: Usage) -> None:
+    """Cached tokens of a reply of OpenAI's client that was printed as it stands (smolagents under OpenInference)."""
+    output = attributes.get("output.value")
+    if type(output) is str and _PRINTED_USAGE in output:
+        cached = _PRINTED_CACHED.search(output, output.rindex(_PRINTED_USAGE))
+        usage.cache_read = int(cached[1]) if cached is not None else 0
 
 
 def _haystack(attributes: Mapping[str, Any]) -> Usage | None:

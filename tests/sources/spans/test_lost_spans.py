@@ -1,0 +1,64 @@
+"""Turns whose spans were lost in part: dropped by a sampler or filter, or sent by nobody."""
+
+import pytest
+from tests.sources.spans.story import Story
+
+AGENT, LOST, OTHER_LOST = 100, 200, 300
+SUM = {"gen_ai.usage.input_tokens": 20, "gen_ai.usage.output_tokens": 2}
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+@pytest.mark.parametrize("parents", [(LOST, LOST, LOST), (LOST, OTHER_LOST, LOST)], ids=["one lost span", "two"])
+def test_calls_below_lost_spans_count_in_the_agent_round_them_and_its_sum_not_once_more(story, parents):
+    first, second, third = parents
+    story.feed(story.chat(first, at=1), story.tool(second, at=2), story.chat(third, at=3))
+    story.feed(story.agent(AGENT, attributes=SUM))
+    turns = story.all_turns()
+    assert list(turns) == ["bot"]
+    turn = turns["bot"]
+    assert (turn.tool_calls, turn.iterations, turn.usage.input, turn.stop_reason) == (1, 2, 20, "final_answer")
+
+
+def test_calls_below_lost_spans_wait_no_longer_than_calls_settle(story):
+    story.feed(story.chat(LOST, at=1), story.chat(LOST, at=3), story.agent(AGENT, attributes=SUM))
+    story.pass_time(31)
+    assert [(turn.agent, turn.iterations, turn.usage.input) for turn in story.ended] == [("bot", 2, 20)]
+
+
+def test_an_agent_whose_calls_are_elsewhere_in_part_does_not_add_its_sum_to_theirs(story):
+    story.feed(story.chat(LOST, at=-1), story.chat(LOST, at=3), story.agent(AGENT, attributes=SUM))
+    story.all_turns()
+    assert sum(turn.usage.input for turn in story.ended if turn.usage is not None) == 20
+
+
+def test_an_agent_beside_whom_others_worked_earlier_keeps_its_sum(story):
+    story.feed(story.chat(LOST, at=1), story.chat(LOST, at=3), story.agent(AGENT, at=10, attributes=SUM))
+    turns = story.all_turns()
+    assert turns["bot"].usage.input == 20
+    assert sum(turn.usage.input for turn in story.ended) == 40
+
+
+def test_an_agent_without_calls_below_a_span_that_never_comes_is_a_turn(story):
+    story.feed(story.agent(AGENT, LOST, attributes=SUM))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input) == (0, 20)
+
+
+def test_an_agent_without_calls_below_a_web_request_is_a_turn(story):
+    request = story.span("POST /chat", {"http.request.method": "POST"}, span_id=LOST, seconds=70)
+    story.feed(story.agent(AGENT, LOST, attributes=SUM), request)
+    story.pass_time(31)
+    assert [(turn.agent, turn.usage.input) for turn in story.ended] == [("bot", 20)]
+
+
+def test_an_agent_that_runs_on_is_not_ended_by_a_silent_one_in_it(story):
+    story.feed(story.agent(AGENT, LOST, name="quiet", seconds=1, attributes=SUM))
+    story.pass_time(600)
+    assert not story.ended
+    story.feed(story.chat(LOST, at=601), story.agent(LOST, name="long", seconds=700))
+    turn = story.all_turns()["long"]
+    assert (turn.iterations, turn.usage.input) == (1, 10)
