@@ -138,15 +138,15 @@ class TurnSpanProcessor(SpanProcessor):
             scope_name = "" if scope is None else scope.name
             standing = standing_of(scope_name)
             # Most spans are somebody else's, and the agent waits meanwhile: no more is done for them than must be.
-            attributes = attributes_of(span)
             is_unrelated = standing == "unrelated" or (
-                standing is None and MARKERS.isdisjoint(attributes) and span.name not in NAMES
+                standing is None and MARKERS.isdisjoint(attributes_of(span)) and span.name not in NAMES
             )
             if is_unrelated and span_id not in self._awaited:
                 self._unrelated += 1
                 if live is not None and live.turn is not None:
                     self._disown(span_id)
                 return
+            attributes = attributes_of(span)
             if live is not None and live.call is not None and not is_counted(attributes):
                 attributes = _marked(attributes, live.call)
             self._take(span_of(span, attributes), live)

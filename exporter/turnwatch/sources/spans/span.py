@@ -97,7 +97,7 @@ class SpanData:
 
     @property
     def weight(self) -> int:
-        """About how many bytes it takes: its attributes as texts, and as much again as a small span takes in all."""
+        """About how many bytes it takes: its longer texts, and as much again as a small span takes in all."""
         weight = SMALL_SPAN_BYTES + _weight_of(self.attributes)
         for event in self.events:
             weight += _weight_of(event.attributes)
@@ -105,7 +105,13 @@ class SpanData:
 
 
 def _weight_of(attributes: Mapping[str, Any]) -> int:
-    return sum(map(len, map(str, attributes.values())))
+    weight = 0
+    for value in attributes.values():
+        if type(value) is str:
+            weight += len(value)
+        elif isinstance(value, (list, dict, bytes)):
+            weight += len(repr(value))
+    return weight
 
 
 class Messages(Protocol):
