@@ -207,6 +207,37 @@ def test_nothing_it_does_wrong_reaches_the_agent(bench, monkeypatch):
     bench.meter.counts.clear()
 
 
+class Foreign:
+    """A span that has what the SDK promises and nothing of what it is made of."""
+
+    PROMISED = (
+        "name", "context", "parent", "kind", "attributes", "events", "status", "start_time", "end_time", "resource",
+        "instrumentation_scope",
+    )  # fmt: skip
+
+    def __init__(self, span):
+        for name in self.PROMISED:
+            setattr(self, name, getattr(span, name))
+
+
+def test_spans_that_are_not_made_as_the_sdk_makes_them_count_the_same(bench):
+    with bench.agent():
+        bench.chat()
+        bench.tool()
+        with bench.tracer.start_as_current_span("GET /orders"):
+            pass
+    other = Bench()
+    for span in bench.exporter.get_finished_spans():
+        other.processor.on_end(Foreign(span))
+    numbers = []
+    for one in (bench, other):
+        one.processor.shutdown()
+        (turn,) = one.turns
+        numbers.append((turn.agent, turn.tool_calls, turn.iterations, turn.usage, one.faults()))
+        assert one.meter.total("turnwatch_spans_total") == 4
+    assert numbers[0] == numbers[1]
+
+
 def test_turns_of_tasks_and_threads_do_not_mix(bench):
     async def task(name):
         with bench.agent(name):

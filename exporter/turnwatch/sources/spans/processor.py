@@ -23,7 +23,7 @@ from turnwatch.sources.spans.in_process import Counted, InProcessAssembler
 from turnwatch.sources.spans.readable import attributes_of, span_of
 from turnwatch.sources.spans.roles import MARKERS, NAMES
 from turnwatch.sources.spans.shapes import COUNTED_MODEL, COUNTED_TOOL
-from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.span import NO_ATTRIBUTES, SpanData
 
 try:
     from opentelemetry.sdk.trace import SpanProcessor
@@ -129,24 +129,27 @@ class TurnSpanProcessor(SpanProcessor):
     def on_end(self, span: ReadableSpan) -> None:
         """Count an ended span, where it stands for a call or bounds a turn."""
         try:
-            context = span.context
+            # Most spans are somebody else's, and the agent waits meanwhile: no more is done for them than must be. The
+            # SDK's properties are functions, and calling them would be a quarter of it.
+            try:
+                context, scope, name = span._context, span._instrumentation_scope, span._name
+                attributes: Mapping[str, Any] = span._attributes._dict  # type: ignore[union-attr]
+            except AttributeError:
+                context, scope, name = span.context, span.instrumentation_scope, span.name
+                attributes = span.attributes or NO_ATTRIBUTES
             if context is None:
                 return
             span_id = context.span_id
             live = self._live.pop(span_id, None)
-            scope = span.instrumentation_scope
-            scope_name = "" if scope is None else scope.name
-            standing = standing_of(scope_name)
-            # Most spans are somebody else's, and the agent waits meanwhile: no more is done for them than must be.
+            standing = standing_of("" if scope is None else scope.name)
             is_unrelated = standing == "unrelated" or (
-                standing is None and MARKERS.isdisjoint(attributes_of(span)) and span.name not in NAMES
+                standing is None and MARKERS.isdisjoint(attributes) and name not in NAMES
             )
             if is_unrelated and span_id not in self._awaited:
                 self._unrelated += 1
                 if live is not None and live.turn is not None:
                     self._disown(span_id)
                 return
-            attributes = attributes_of(span)
             if live is not None and live.call is not None and not is_counted(attributes):
                 attributes = _marked(attributes, live.call)
             self._take(span_of(span, attributes), live)
