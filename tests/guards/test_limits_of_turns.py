@@ -6,8 +6,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from openai import OpenAI
 
 import turnwatch as tw
+from turnwatch.guards.frameworks.reported import TurnOpener
 from turnwatch.guards.turn_guard import TurnGuard
 from turnwatch.settings import AgentOverride, Budgets, ToolOverride, Tools
 
@@ -35,6 +37,29 @@ def test_limits_of_another_type_are_refused_when_the_turn_is_opened(watch, name:
     with pytest.raises(TypeError, match=f"{name} wants a turnwatch.Limits, .* not dict"):
         tw.ToolGateway({}, watch=watch, **{name: {"max_usd": 1.0}})
     assert watch.value("turnwatch_internal_errors_total") == 0
+
+
+GUARDED = {
+    "turn": lambda watch, **guarding: tw.turn("a", watch=watch, **guarding),
+    "decorated turn": lambda watch, **guarding: tw.watch_turn(**guarding),
+    "gateway": lambda watch, **guarding: tw.ToolGateway({}, watch=watch, **guarding),
+    "hooks of a framework": lambda watch, **guarding: TurnOpener("a", None, watch, guarding),
+    "client": lambda watch, **guarding: tw.wrap(OpenAI(api_key="none"), watch=watch, **guarding),
+}
+
+
+@pytest.mark.parametrize("guarded", GUARDED.values(), ids=GUARDED.keys())
+def test_a_misspelt_limit_is_refused_where_it_stands(watch, guarded):
+    with pytest.raises(TypeError, match="keyword argument 'limit'; did you mean limits"):
+        guarded(watch, limit=tw.Limits(max_tool_calls=1))
+    with pytest.raises(TypeError, match="keyword argument 'xxx'; there are conversation_limits, fail_closed, "):
+        guarded(watch, xxx=1)
+
+
+@pytest.mark.parametrize("guarded", [GUARDED[name] for name in ("gateway", "hooks of a framework", "client")])
+def test_a_response_that_is_none_is_refused_before_there_is_a_turn(watch, guarded):
+    with pytest.raises(ValueError, match="on_loop is one of nudge, observe, page, stop"):
+        guarded(watch, on_loop="explode")
 
 
 def test_a_refused_model_call_is_no_iteration(watch):

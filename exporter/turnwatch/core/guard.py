@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict
 
 from turnwatch.core.account import BudgetWarning
 from turnwatch.core.events import ModelCall, ToolCall, Usage
@@ -67,6 +68,23 @@ class Guarding(TypedDict, total=False):
     pager: Callable[[Page], None] | None
     kills: KillStore | None
     fail_closed: bool
+
+
+_KEYWORDS: Final = frozenset(Guarding.__annotations__)
+
+
+def check_keywords(guarding: Guarding) -> None:
+    """Refuse what is no keyword of ``Guarding``: nothing would hold an agent back whose limits are misspelt.
+
+    Raises:
+        TypeError: There is such a keyword.
+    """
+    unknown = guarding.keys() - _KEYWORDS
+    if unknown:
+        name = min(unknown)
+        near = difflib.get_close_matches(name, _KEYWORDS, 1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(_KEYWORDS))}"
+        raise TypeError(f"unexpected keyword argument {name!r}; {hint}")
 
 
 class Guard(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from turnwatch.core.forking import fork_safe_lock
-from turnwatch.core.guard import Guarding, Page
+from turnwatch.core.guard import Guarding, Page, check_keywords
 from turnwatch.core.limits import NO_LIMITS, Limits
 from turnwatch.core.quietly import Quietly
 from turnwatch.core.turn import TurnState
@@ -22,7 +22,7 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     """The guard of a turn that was just opened.
 
     Raises:
-        TypeError: ``limits`` or ``conversation_limits`` is something else than Limits.
+        TypeError: There is no such keyword, or ``limits`` or ``conversation_limits`` is something else than Limits.
         ValueError: ``on_loop`` names no response.
         TurnStopped: No guard can be made and ``fail_closed`` is set. Without it, the fault is counted and the turn
             goes unguarded.
@@ -32,8 +32,7 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     faults_before = watch.faults
     fail_closed = guarding.get("fail_closed", settings.fail_closed)
     on_loop = guarding.get("on_loop", settings.on_loop)
-    check_limits(guarding)
-    steps_of(on_loop)
+    check_guarding({**guarding, "on_loop": on_loop})
     try:
         limits = guarding.get("limits")
         conversation = guarding.get("conversation_limits")
@@ -69,12 +68,16 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
         return None
 
 
-def check_limits(guarding: Guarding) -> None:
-    """Refuse limits that are none: they would not look like it, and nothing would hold the turn back.
+def check_guarding(guarding: Guarding) -> None:
+    """Refuse what would not look wrong, and would hold nothing back.
 
     Raises:
-        TypeError: ``limits`` or ``conversation_limits`` is something else than Limits.
+        TypeError: There is no such keyword, or ``limits`` or ``conversation_limits`` is something else than Limits.
+        ValueError: ``on_loop`` names no response.
     """
+    check_keywords(guarding)
+    if "on_loop" in guarding:
+        steps_of(guarding["on_loop"])
     for name in ("limits", "conversation_limits"):
         given = guarding.get(name)
         if given is not None and not isinstance(given, Limits):

@@ -19,7 +19,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.errors import UnknownToolError
 from turnwatch.guards.circuit_breaker import CircuitBreaker
-from turnwatch.guards.from_settings import check_limits
+from turnwatch.guards.from_settings import check_guarding
 from turnwatch.guards.gateway_call import NOT_ANSWERED, GatewayCall, Shared
 from turnwatch.guards.scratchpad import Scratchpad
 from turnwatch.guards.tool_rules import override_of, rules_for
@@ -56,7 +56,8 @@ class ToolGateway:
 
     Raises:
         SettingsError: An override has an unknown key or a wrong type.
-        TypeError: ``limits`` or ``conversation_limits`` is something else than Limits.
+        TypeError: There is no such keyword, or ``limits`` or ``conversation_limits`` is something else than Limits.
+        ValueError: ``on_loop`` names no response.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class ToolGateway:
         asleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         **guarding: Unpack[Guarding],
     ) -> None:
-        check_limits(guarding)
+        check_guarding(guarding)
         self._impls = dict(impls)
         self._watch = watch = watch or default_watch()
         here = {tool: override_of(tool, said) for tool, said in (overrides or {}).items()}

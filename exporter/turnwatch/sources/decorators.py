@@ -9,7 +9,7 @@ from contextlib import aclosing
 from typing import Any, TypeVar, Unpack, overload
 
 from turnwatch.core.default import default_watch
-from turnwatch.core.guard import Guarding
+from turnwatch.core.guard import Guarding, check_keywords
 from turnwatch.core.quietly import Quietly
 from turnwatch.sources.hand import current_turn, turn
 from turnwatch.sources.own_context import async_in_own_context, in_own_context
@@ -89,7 +89,11 @@ def watch_turn(
         conversation_id: The conversation, or what tells it from the function's arguments. Where that raises, the
             fault is counted and the turn has none.
         **guarding: What stops the turn; see ``turn``.
+
+    Raises:
+        TypeError: There is no such keyword.
     """
+    check_keywords(guarding)
 
     def decorate(run: Any) -> Any:
         if isinstance(run, staticmethod | classmethod):

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, Unpack
 from turnwatch.core.current_call import running
 from turnwatch.core.default import default_watch
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
-from turnwatch.core.guard import Guarding, open_guard
+from turnwatch.core.guard import Guarding, check_keywords, open_guard
 from turnwatch.core.hashing import bind_arguments
 from turnwatch.core.names import name_of
 from turnwatch.core.turn import TurnState
@@ -47,6 +47,9 @@ class Turn:
     Attributes:
         state: The counts and verdicts.
         answer: The turn's final answer, if the agent sets it: for the judge of a goal.
+
+    Raises:
+        TypeError: There is no such keyword.
     """
 
     def __init__(
@@ -64,6 +67,7 @@ class Turn:
         self._turn_id = turn_id
         self._hosted = hosted
         self._watch = watch or default_watch()
+        check_keywords(guarding)
         self._guarding = guarding
         self.answer: object = None
         self._state: TurnState | None = None
@@ -372,5 +376,8 @@ def turn(
             ``conversation_limits`` (Limits), ``on_loop`` ("observe", "nudge", "stop", "page" or a sequence of
             them), ``on_warning`` (called with a BudgetWarning), ``goal`` (a judge, called with the turn), ``pager``
             (called with a Page), ``kills`` (where kill flags are) and ``fail_closed``.
+
+    Raises:
+        TypeError: There is no such keyword.
     """
     return Turn(agent, conversation_id, turn_id=turn_id, hosted=hosted, watch=watch, **guarding)

@@ -140,6 +140,14 @@ async def test_an_agent_used_as_a_tool_is_a_turn_below_and_pays_from_the_budget_
     assert (last.agent, last.iterations, last.stop_reason) == ("support-bot", 1, "max_turn_tokens")
 
 
+def test_a_tool_that_the_program_calls_itself_is_not_the_agents(model, tool, counts):
+    agent = _agent(model, tool, TurnHooks(limits=tw.Limits(max_tool_calls=1)))
+    for _ in range(2):
+        assert agent.tool.search_orders(customer_id="C-1")["status"] == "success"
+    assert tool.calls == ["C-1", "C-1"]
+    assert counts("agent_tool_calls_total") == counts("turnwatch_internal_errors_total") == 0
+
+
 # Spans
 
 

@@ -12,6 +12,7 @@ from turnwatch.core.guard import Guarding
 from turnwatch.core.usage import read_usage
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
+from turnwatch.guards.frameworks.quiet_hook import quiet_hook
 from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
@@ -122,6 +123,10 @@ class TurnHooks:
     # Hooks
 
     async def _hook(self, event: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
+        return self._heard(event) or {}
+
+    @quiet_hook
+    def _heard(self, event: Any) -> dict[str, Any]:
         session_id = str(event.get("session_id") or "")
         name = event["hook_event_name"]
         session = self._session(session_id)
@@ -187,6 +192,7 @@ class TurnHooks:
             if isinstance(message, ResultMessage):
                 self._result(session_id, message)
 
+    @quiet_hook
     def _replied(self, session_id: str, message: AssistantMessage) -> None:
         session, sub_agent = self._session(session_id), message.parent_tool_use_id
         reply = session.replies.get(sub_agent)
@@ -213,6 +219,7 @@ class TurnHooks:
                 said.output += usage.output - session.output_tokens
         session.turn.end_model(reply.call, said, text=reply.text)
 
+    @quiet_hook
     def _result(self, session_id: str, message: ResultMessage) -> None:
         session = self._session(session_id)
         for sub_agent in [each for each in session.replies if each is not None]:

@@ -9,6 +9,7 @@ from turnwatch.core.events import ModelCall
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
+from turnwatch.guards.frameworks.quiet_hook import quiet_hook
 from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
@@ -69,14 +70,17 @@ class TurnPlugin(BasePlugin):
 
     # The turn
 
+    @quiet_hook
     async def before_run_callback(self, *, invocation_context: Any) -> None:
         """Open the turn."""
         self._invocation(invocation_context)
 
+    @quiet_hook
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """Close the turn."""
         self._close(invocation_context)
 
+    @quiet_hook
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
         """Close the turn of a run that failed."""
         self._close(invocation_context, error)
@@ -105,6 +109,7 @@ class TurnPlugin(BasePlugin):
 
     # Model calls
 
+    @quiet_hook
     async def before_model_callback(self, *, callback_context: Any, llm_request: Any) -> LlmResponse | None:
         """A model is about to be asked."""
         invocation = self._invocation(callback_context)
@@ -122,6 +127,7 @@ class TurnPlugin(BasePlugin):
             llm_request.contents.append(types.Content(role="user", parts=[types.Part(text=nudge)]))
         return None
 
+    @quiet_hook
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> None:
         """The model has replied, or a part of a streamed reply has come."""
         if llm_response.partial:
@@ -137,6 +143,7 @@ class TurnPlugin(BasePlugin):
         if not asks and invocation.turn.is_own:
             invocation.turn.turn.answer = text
 
+    @quiet_hook
     async def on_model_error_callback(self, *, callback_context: Any, llm_request: Any, error: Exception) -> None:
         """The model call has failed."""
         invocation = self._invocation(callback_context)
@@ -146,6 +153,7 @@ class TurnPlugin(BasePlugin):
 
     # Tool calls
 
+    @quiet_hook
     async def before_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any
     ) -> dict[str, Any] | None:
@@ -161,6 +169,7 @@ class TurnPlugin(BasePlugin):
             return {"error": f"Stopped: {stopped}"}
         return None
 
+    @quiet_hook
     async def after_tool_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, result: Any
     ) -> None:
@@ -177,6 +186,7 @@ class TurnPlugin(BasePlugin):
         except TurnStopped as stopped:
             self._stopped(tool_context, invocation, stopped)
 
+    @quiet_hook
     async def on_tool_error_callback(
         self, *, tool: Any, tool_args: dict[str, Any], tool_context: Any, error: Exception
     ) -> None:

@@ -10,6 +10,7 @@ from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
 from turnwatch.guards.frameworks.langchain_messages import tool_returned, words_of
+from turnwatch.guards.frameworks.quiet_hook import quiet_hook
 from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
@@ -68,6 +69,7 @@ class TurnCallback(BaseCallbackHandler):
         if turn is not None and (parent_run_id is None or parent_run_id not in self._turns):
             turn.close(error=error)
 
+    @quiet_hook
     def on_chain_start(
         self,
         serialized: dict[str, Any] | None,
@@ -81,10 +83,12 @@ class TurnCallback(BaseCallbackHandler):
         """A run begins; the outermost is the turn."""
         self._opened(run_id, parent_run_id, kwargs.get("name"), metadata)
 
+    @quiet_hook
     def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any) -> None:
         """A run has ended."""
         self._closed(run_id, parent_run_id)
 
+    @quiet_hook
     def on_chain_error(
         self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any
     ) -> None:
@@ -93,6 +97,7 @@ class TurnCallback(BaseCallbackHandler):
 
     # Model calls
 
+    @quiet_hook
     def on_chat_model_start(
         self,
         serialized: dict[str, Any],
@@ -106,6 +111,7 @@ class TurnCallback(BaseCallbackHandler):
         """A chat model is about to be asked."""
         self._begin_model(run_id, parent_run_id, metadata, kwargs)
 
+    @quiet_hook
     def on_llm_start(
         self,
         serialized: dict[str, Any],
@@ -130,6 +136,7 @@ class TurnCallback(BaseCallbackHandler):
             self._closed(run_id, parent_run_id, stopped)
             raise
 
+    @quiet_hook
     def on_llm_end(self, response: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any) -> None:
         """The model has replied."""
         call, turn = self._models.pop(run_id, None), self._turns.get(run_id)
@@ -143,6 +150,7 @@ class TurnCallback(BaseCallbackHandler):
             turn.end_model(call, usage, text=words_of(message))
         self._closed(run_id, parent_run_id)
 
+    @quiet_hook
     def on_llm_error(self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any) -> None:
         """The model call has failed."""
         call, turn = self._models.pop(run_id, None), self._turns.get(run_id)
@@ -152,6 +160,7 @@ class TurnCallback(BaseCallbackHandler):
 
     # Tool calls
 
+    @quiet_hook
     def on_tool_start(
         self,
         serialized: dict[str, Any] | None,
@@ -174,6 +183,7 @@ class TurnCallback(BaseCallbackHandler):
             self._closed(run_id, parent_run_id, stopped)
             raise
 
+    @quiet_hook
     def on_tool_end(self, output: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any) -> None:
         """The tool has returned."""
         running = self._tools.pop(run_id, None)
@@ -185,6 +195,7 @@ class TurnCallback(BaseCallbackHandler):
             raise
         self._closed(run_id, parent_run_id)
 
+    @quiet_hook
     def on_tool_error(self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **_: Any) -> None:
         """The tool has raised."""
         running = self._tools.pop(run_id, None)

@@ -10,6 +10,7 @@ from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
+from turnwatch.guards.frameworks.quiet_hook import quiet_hook
 from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
@@ -118,10 +119,12 @@ class TurnHooks(RunHooks[Any]):
         with self._lock:
             self._runs.pop((id(run.usage), id(run.approvals)), None)
 
+    @quiet_hook
     async def on_agent_start(self, context: Any, agent: Any) -> None:
         """An agent takes over; the first one opens the turn."""
         self._run(context, agent)
 
+    @quiet_hook
     async def on_agent_end(self, context: Any, agent: Any, output: Any) -> None:
         """An agent has given the final answer."""
         run = self._run(context, agent)
@@ -130,6 +133,7 @@ class TurnHooks(RunHooks[Any]):
         run.turn.close()
         self._forget(run)
 
+    @quiet_hook
     async def on_llm_start(self, context: Any, agent: Any, system_prompt: str | None, input_items: list[Any]) -> None:
         """A model is about to be asked."""
         run = self._run(context, agent)
@@ -141,6 +145,7 @@ class TurnHooks(RunHooks[Any]):
         if nudge is not None and isinstance(input_items, list):
             input_items.append({"role": "system", "content": nudge})
 
+    @quiet_hook
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
         """The model has replied."""
         run = self._run(context, agent)
@@ -148,6 +153,7 @@ class TurnHooks(RunHooks[Any]):
         if call is not None:
             run.turn.end_model(call, response.usage, text=_words(response, self._opener.watch))
 
+    @quiet_hook
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         """A tool is about to run."""
         run = self._run(context, agent)
@@ -161,6 +167,7 @@ class TurnHooks(RunHooks[Any]):
         except TurnStopped as stopped:
             raise self._stopped(run, stopped) from None
 
+    @quiet_hook
     async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: object) -> None:
         """The tool has returned. What it raised is not told: such a call counts as an error when the turn ends."""
         run = self._run(context, agent)

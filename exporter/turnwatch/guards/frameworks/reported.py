@@ -17,6 +17,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.usage import read_model, read_usage
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
+from turnwatch.guards.from_settings import check_guarding
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 from turnwatch.sources.hand import Turn, current_turn, stop_reason_of
 from turnwatch.sources.own_spans import mark_current_span
@@ -258,11 +259,16 @@ class TurnOpener:
         conversation_id: Their conversation, whatever the framework says.
         watch: Where they count; None for the process's own watch.
         guarding: What stops them.
+
+    Raises:
+        TypeError: There is no such keyword, or ``limits`` or ``conversation_limits`` is something else than Limits.
+        ValueError: ``on_loop`` names no response.
     """
 
     __slots__ = ("_agent", "_conversation_id", "_guarding", "_watch")
 
     def __init__(self, agent: str, conversation_id: str | None, watch: Watch | None, guarding: Guarding) -> None:
+        check_guarding(guarding)  # here, where whoever wrote it sees it, and not in a hook
         self._agent = agent
         self._conversation_id = conversation_id
         self._watch = watch

@@ -9,6 +9,7 @@ from turnwatch.core.events import Usage
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
+from turnwatch.guards.frameworks.quiet_hook import quiet_hook
 from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 
 try:
@@ -61,9 +62,11 @@ class TurnCallbacks:
             turn = self._open[agent] = self._opener.open(getattr(agent, "name", None))
         return turn
 
+    @quiet_hook
     def _planned(self, step: PlanningStep, agent: Any) -> None:
         self._model_call(self._turn(agent), step, agent)
 
+    @quiet_hook
     def _acted(self, step: ActionStep, agent: Any) -> None:
         turn = self._turn(agent, starts=step.step_number == 1 and not self._planned_first(agent))
         try:
@@ -99,6 +102,7 @@ class TurnCallbacks:
             else:
                 one.returned(step.observations)
 
+    @quiet_hook
     def _answered(self, step: FinalAnswerStep, agent: Any) -> None:
         turn = self._open.pop(agent, None)
         if turn is None:

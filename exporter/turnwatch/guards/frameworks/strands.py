@@ -9,6 +9,7 @@ from turnwatch.core.events import ModelCall
 from turnwatch.core.guard import Guarding
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
+from turnwatch.guards.frameworks.quiet_hook import quiet_hook
 from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
 from turnwatch.sources.calls_in_progress import ToolCallInProgress
 
@@ -79,11 +80,15 @@ class TurnHooks(HookProvider):
         registry.add_callback(AfterToolCallEvent, self._after_tool)
         registry.add_callback(AfterInvocationEvent, self._end)
 
+    @quiet_hook
     def _begin(self, event: BeforeInvocationEvent) -> None:
         self._open[event.agent] = _Invocation(self._opener.open(getattr(event.agent, "name", None)))
 
+    @quiet_hook
     def _before_model(self, event: BeforeModelCallEvent) -> None:
-        invocation = self._open[event.agent]
+        invocation = self._open.get(event.agent)
+        if invocation is None:
+            return
         turn = invocation.turn
         if turn.stopped is None:
             try:
@@ -99,8 +104,11 @@ class TurnHooks(HookProvider):
             message["content"].append(note)
             invocation.nudged = (message, note)
 
+    @quiet_hook
     def _after_model(self, event: AfterModelCallEvent) -> None:
-        invocation = self._open[event.agent]
+        invocation = self._open.get(event.agent)
+        if invocation is None:
+            return
         if invocation.nudged is not None:
             message, note = invocation.nudged
             message["content"].remove(note)
@@ -116,8 +124,11 @@ class TurnHooks(HookProvider):
         usage = None if reply is None else reply.get("metadata", {}).get("usage")
         invocation.turn.end_model(call, usage, text=None if asks else text, error=event.exception)
 
+    @quiet_hook
     def _before_tool(self, event: BeforeToolCallEvent) -> None:
-        invocation = self._open[event.agent]
+        invocation = self._open.get(event.agent)
+        if invocation is None:  # the program's own call (agent.tool.search_orders(...)), not the agent's
+            return
         use = event.tool_use
         try:
             invocation.tools[use["toolUseId"]] = invocation.turn.begin_tool(
@@ -127,8 +138,11 @@ class TurnHooks(HookProvider):
             invocation.turn.stopped = stopped
             event.cancel_tool = f"Stopped: {stopped}"
 
+    @quiet_hook
     def _after_tool(self, event: AfterToolCallEvent) -> None:
-        invocation = self._open[event.agent]
+        invocation = self._open.get(event.agent)
+        if invocation is None:
+            return
         running = invocation.tools.pop(event.tool_use["toolUseId"], None)
         if running is None:
             return
@@ -144,6 +158,7 @@ class TurnHooks(HookProvider):
         except TurnStopped as stopped:
             invocation.turn.stopped = stopped
 
+    @quiet_hook
     def _end(self, event: AfterInvocationEvent) -> None:
         invocation = self._open.pop(event.agent, None)
         if invocation is None:

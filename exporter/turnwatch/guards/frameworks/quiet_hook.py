@@ -1,0 +1,45 @@
+"""A hook of ours that a framework calls: a fault in it costs what it would have counted, and never the agent's run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from turnwatch.errors import TurnStopped
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def quiet_hook(hook: F) -> F:
+    """Decorate a hook: of what it raises only a stop comes out; anything else is counted, and the hook gives None.
+
+    For methods, of objects with an ``_opener``, that are told of a call. One that makes the call itself would keep the
+    call's own exceptions, too.
+    """
+    if inspect.iscoroutinefunction(hook):
+
+        @functools.wraps(hook)
+        async def quietly_async(self: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return await hook(self, *args, **kwargs)
+            except TurnStopped:
+                raise
+            except Exception:
+                self._opener.watch.internal_error("a framework's hook")
+                return None
+
+        return cast("F", quietly_async)
+
+    @functools.wraps(hook)
+    def quietly(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return hook(self, *args, **kwargs)
+        except TurnStopped:
+            raise
+        except Exception:
+            self._opener.watch.internal_error("a framework's hook")
+            return None
+
+    return cast("F", quietly)
