@@ -322,6 +322,18 @@ def test_label_values_past_the_bound_are_folded_and_counted(clock: Clock):
     assert turn.repeats == 1
 
 
+def test_an_ended_call_holds_its_arguments_once_and_is_known_to_turn_and_conversation(watch: Watch):
+    turn = watch.open_turn("bot", conversation_id="c-1")
+    assert turn.conversation is not None
+    for _ in range(3):
+        call = ToolCall("search", {"q": ["lost", "parcel"]}, result=Evidence.of("none here"))
+        turn.begin_call(call)
+        assert call.canonical == b'{"q":["lost","parcel"]}'
+        turn.end_call(call)
+        assert call.canonical is None
+    assert (turn.engine.remembered, turn.conversation.engine.remembered) == (1, 1)
+
+
 def test_a_call_that_comes_back_after_its_turn_ended_is_counted_once(watch: Watch):
     turn = watch.open_turn("bot")
     call(turn, "search", {"q": 1})

@@ -48,7 +48,7 @@ class ToolCall:
     Attributes:
         tool: The tool's name as the agent asked for it.
         args: The arguments, any object, or JSON text; MISSING when the source did not capture them.
-        canonical: The canonical form of the arguments, once the call has begun: they may be changed while it runs.
+        canonical: The canonical form of the arguments while the call runs: they may be changed meanwhile.
         identity: What the engine takes the call for, once it has judged it.
         input_hash: ``turnwatch.input_hash(tool, args)``, or None when the arguments are missing.
         result: Evidence of the result, or of the error text when outcome is "error"; None when unknown.

@@ -132,6 +132,7 @@ class TurnState(TurnCounts):
                 call.ended = watch.clock()
             ended = call.ended
         new, repeat_result, stale_calls = self._judge(call)
+        call.canonical = None  # a file's calls outlive their end, and orjson's bytes take 4 KB each, however short
         with watch.lock:
             in_turn = self._tools.get(call.tool) or self._tool(call.tool)
             in_turn.call_ended(call.outcome)
