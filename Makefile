@@ -22,8 +22,7 @@ demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
 	@$(BIN)/turnwatch demo
 
 test: $(INSTALLED) servers redis terminal ## Run every test, with coverage
-	$(BIN)/pytest -m heavy
-	$(BIN)/pytest -m "not heavy" --numprocesses 2 --dist loadscope --cov --cov-fail-under=90
+	$(BIN)/pytest --numprocesses 3 --dist loadscope --cov --cov-fail-under=90
 
 test-frameworks: $(FRAMEWORK_TESTS) ## Run the tests with real agent frameworks, each set in an environment of its own
 

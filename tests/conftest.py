@@ -1,8 +1,23 @@
 """What every test shares."""
 
+import contextlib
+import os
+import sys
+import threading
+
 import pytest
 
+# The environments of the frameworks do not have hypothesis.
+with contextlib.suppress(ImportError):
+    from hypothesis import settings
+
+    # How long an example takes depends on what else the machine does. CI has a profile of hypothesis' own.
+    settings.register_profile("turnwatch", deadline=None)
+    if "CI" not in os.environ:
+        settings.load_profile("turnwatch")
+
 _MINIMAL_WORDS = 3
+_TRACED_PROCESSES = "COVERAGE_PROCESS_CONFIG"
 _unexplained: list[str] = []
 
 
@@ -13,6 +28,31 @@ def _note_unexplained_skip(report) -> None:
     reason = reason.removeprefix("Skipped:").strip()
     if reason == "unconditional skip" or len(reason.split()) < _MINIMAL_WORDS:
         _unexplained.append(f"{report.nodeid}: {reason or 'no reason'}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    marks = {mark.name for mark in item.iter_markers()}
+    with _without_coverage() if marks & {"untraced", "heavy"} else contextlib.nullcontext():
+        return (yield)
+
+
+@contextlib.contextmanager
+def _without_coverage():
+    """Trace neither this process nor those that it starts.
+
+    pytest-cov's no_cover ends one tracer of two: xdist's workers have another, as processes that a traced one started.
+    """
+    of_thread, of_threads, of_processes = sys.gettrace(), threading.gettrace(), os.environ.pop(_TRACED_PROCESSES, None)
+    sys.settrace(None)
+    threading.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(of_thread)
+        threading.settrace(of_threads)
+        if of_processes is not None:
+            os.environ[_TRACED_PROCESSES] = of_processes
 
 
 def pytest_runtest_logreport(report):

@@ -49,6 +49,7 @@ def process(command: str, *arguments: object, **more: object) -> subprocess.Comp
     return subprocess.run(words, timeout=60, stderr=subprocess.PIPE, check=False, **more)  # type: ignore[call-overload,no-any-return]
 
 
+@pytest.mark.untraced
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_standard_output_is_an_error_in_one_line(command: str, runs: Path):
@@ -58,6 +59,7 @@ def test_a_full_standard_output_is_an_error_in_one_line(command: str, runs: Path
     assert ended.stderr.splitlines()[-1].endswith(b"cannot be written: No space left on device")
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_an_output_in_another_encoding_gets_what_it_can_hold(command: str, encoding: str, runs: Path):

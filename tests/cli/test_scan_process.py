@@ -41,6 +41,7 @@ def test_standard_input_is_read_compressed_or_not():
         assert json.loads(out)["source"] == "-"
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("arguments", [["--json"], []], ids=["json", "table"])
 def test_a_reader_that_goes_away_is_no_stuck_turn_and_nothing_to_talk_about(tmp_path: Path, arguments: list[str]):
     file = tmp_path / "runs.jsonl"

@@ -90,6 +90,7 @@ def test_a_rule_on_identical_calls_flags_those_that_succeed_too_and_the_engine_d
     assert (stuck["flagged"], stuck["succeeded"], stuck["failed"]) == (10, 0, 10)
 
 
+@pytest.mark.untraced
 def test_present_settings_are_tried_with_their_overrides(runs, tmp_path):
     config = tmp_path / "turnwatch.yaml"
 
@@ -123,6 +124,7 @@ def test_suggestions_come_from_healthy_turns_with_a_margin(runs):
     assert report["suggested"]["tools"]["overrides"] == {"bash": {"max_identical_calls": 4}}
 
 
+@pytest.mark.untraced
 def test_an_agent_with_few_runs_gets_no_limits_and_is_named(runs):
     report = as_json(runs)
     assert report["too_few_turns"] == {"support": 5}
@@ -135,6 +137,7 @@ def test_an_agent_with_few_runs_gets_no_limits_and_is_named(runs):
     ("healthy_past", "failed_past", "moves"),
     [(0, 20, False), (1, 0, False), (3, 0, True), (3, 4, False), (8, 400, False)],
 )
+@pytest.mark.untraced
 def test_a_threshold_moves_only_where_it_raises_false_alarms_and_few_others(tmp_path, healthy_past, failed_past, moves):
     fine = [trajectory(f"fine-{n}", different(4)) for n in range(100 - healthy_past)]
     past = [trajectory(f"past-{n}", different(12)) for n in range(healthy_past)]
@@ -183,6 +186,7 @@ def test_a_tool_past_its_limit_with_few_calls_is_named(tmp_path):
     assert "fetch: 15 of 20 calls failed, which is past its limit" in " ".join(run(runs).stdout.split())
 
 
+@pytest.mark.untraced
 def test_a_file_that_exists_is_not_written_over(runs, tmp_path):
     out = tmp_path / "settings.yaml"
     out.write_text("on_loop: nudge\n", encoding="utf-8")
@@ -217,6 +221,7 @@ def test_what_would_change_comes_first_and_the_file_last(runs):
     assert shown.index("what would change") < shown.index("of a turn") < shown.index("# Suggested by")
 
 
+@pytest.mark.untraced
 def test_the_suggested_file_is_one_that_exporter_and_pack_read(runs, tmp_path):
     present = tmp_path / "turnwatch.yaml"
     present.write_text(
@@ -241,6 +246,7 @@ def test_the_suggested_file_is_one_that_exporter_and_pack_read(runs, tmp_path):
     assert "would have flagged 110 (100%)" in " ".join(text.split()).replace("# ", "")
 
 
+@pytest.mark.untraced
 def test_settings_that_follow_the_suggestions_are_not_changed_again(runs, tmp_path):
     out = tmp_path / "suggested.yaml"
     assert as_json(runs, "-o", out)["changes"]
@@ -270,6 +276,7 @@ def test_names_that_yaml_would_take_for_something_else_are_quoted(tmp_path):
         ("labels.csv", "turn_id,outcome\nworks-0,failed\nworks-1,resolved\nworks-2,\n"),
     ],
 )
+@pytest.mark.untraced
 def test_outcomes_come_from_a_file(runs, tmp_path, name, text):
     labels = tmp_path / name
     labels.write_text(text, encoding="utf-8")

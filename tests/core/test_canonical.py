@@ -327,6 +327,7 @@ def test_circular_arguments_are_the_same_however_often_they_are_built():
     assert canonical_bytes(alone) == b'{"self":{"\\u0000":["circular",1]}}'
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}, lambda inner: (inner, 1)])
 def test_depth_is_no_limit(wrap):
     def build(depth, leaf):
@@ -350,6 +351,7 @@ def test_deep_json_text_and_deep_sets_do_not_crash():
     assert canonical_bytes('{"a":' * 100_000)
 
 
+@pytest.mark.untraced
 def test_a_small_graph_that_stands_for_a_huge_tree_is_cut():
     value = ["x"]
     for _ in range(60):

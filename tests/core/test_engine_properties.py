@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,8 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.replay import replay
 from turnwatch.sources.trajectories import turns_of
+
+pytestmark = pytest.mark.untraced
 
 BOUND = 8
 

@@ -15,6 +15,9 @@ from misbehaving_agents import BEHAVIOURS
 from turnwatch.demo.servers import serving
 from turnwatch.pack.render import rule_file
 
+# Traced, the agents would be too slow on a busy machine for what they do to be within the window.
+pytestmark = pytest.mark.untraced
+
 WINDOW_SECONDS = 20
 PATIENCE_SECONDS = 60
 SHORT = {

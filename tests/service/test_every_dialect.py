@@ -44,6 +44,7 @@ class InProcess:
         return added_up(self.turns, self.meter)
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize(("case", "way"), BODIES)
 async def test_the_receiver_counts_what_a_file_counts(case, way):
     receiver = InProcess()

@@ -3,6 +3,7 @@
 import pytest
 from tests.sources.spans.corpus import WAYS, cases, found_in, wrong_in
 
+pytestmark = pytest.mark.untraced
 # Their calls have arguments and no results.
 ARGUMENTS_ONLY = ("openlit_openai_nocontent", "anthropic_runner_traceloop", "smolagents_genai_both")
 READABLE = [

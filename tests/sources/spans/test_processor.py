@@ -68,6 +68,7 @@ def bench():
     assert bench.faults() == 0
 
 
+@pytest.mark.untraced
 @pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.dialect}-{case.name}") for case in cases()])
 def test_captured_spans_made_again_give_the_numbers_of_the_file(case):
     meter, turns = CountingMeter(), []
