@@ -96,7 +96,6 @@ function(config)
             points: 40,
             description: 'Nineteen calls in twenty take less' + (if config.recordingRules then ': of the agent where the tool is slowest.' else '.'),
             unit: 's',
-            exemplars: !config.recordingRules,
             queries:
               if config.recordingRules
               then { '{{tool}} p95': q.max(q.recorded(config, 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m', ofTool), ['tool']) }

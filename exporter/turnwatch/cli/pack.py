@@ -96,14 +96,13 @@ def check(
 def run_tests(
     folder: Annotated[
         Path | None,
-        typer.Argument(
-            help="A pack that you put tests into; when left out, the shipped pack with its own.", file_okay=False
-        ),
+        typer.Argument(help="Where `pack render` wrote to; when left out, the shipped pack.", file_okay=False),
     ] = None,
 ) -> None:
     """Run the promtool tests in FOLDER/alert_rules/tests; exit with 1 if one fails.
 
-    `pack render` writes no tests: those of the shipped pack fit its default thresholds only.
+    `pack render` writes tests of your thresholds; put your own beside them. The shipped pack has tests of what each
+    alert means, too.
     """
     failing = failing_tests(folder or pack_home())
     for path, said in failing.items():

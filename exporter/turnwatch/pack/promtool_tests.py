@@ -32,8 +32,8 @@ def failing_tests(folder: Path) -> dict[Path, str]:
     files = sorted((folder / "alert_rules" / "tests").glob("*.yaml"))
     if not files:
         raise NoPackError(
-            f"no tests in {folder / 'alert_rules' / 'tests'}: `pack render` writes none, since those shipped fit the"
-            " default thresholds only; put your own there, or leave FOLDER out to test the shipped pack"
+            f"no tests in {folder / 'alert_rules' / 'tests'}: `pack render` writes them, but for a selector that no"
+            " label could be made up for"
         )
     failing = {}
     for path in files:
