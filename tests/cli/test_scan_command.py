@@ -60,6 +60,25 @@ def test_the_tables_fit_the_terminal_and_say_what_it_comes_to(runs: Path, column
     assert "A rule that only counts identical calls (more than 2 in a turn) flags 2 turns, 1 of them not stuck." in text
 
 
+def test_in_a_narrow_terminal_names_are_folded_at_their_marks_and_few_counts_shown(tmp_path: Path):
+    file = tmp_path / "runs.jsonl"
+    tool = "search_customer_orders_by_date"
+    file.write_text(run("long", calls(8, tool=tool), agent="support-escalation-agent-of-europe"))
+    for columns in (10, 40):
+        printed = scan(file, columns=columns).stdout
+        assert max(map(len, printed.splitlines())) <= 40
+        assert re.search(r"agent +turns +stuck +wasted\b", printed)
+        agents, tools = printed.split("Agents")[1].split("Tools")
+        assert re.findall(r"^ ([a-z-]+)", agents, re.MULTILINE)[1:] == [
+            "support-",
+            "escalation-",
+            "agent-of-",
+            "europe",
+        ]
+        assert "".join(re.findall(r"^ ([a-z_]+)", tools, re.MULTILINE)[1:]) == tool
+        assert "…" not in printed
+
+
 def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path):
     for folder in ("a/x", "b/x", "c"):
         (tmp_path / folder).mkdir(parents=True)

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from turnwatch.core.printable import dollars, many, printable
+from turnwatch.cli.folded_name import FoldedName
+from turnwatch.core.printable import dollars, many
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.sources.scan import ScannedTurn
@@ -22,6 +23,7 @@ _WORST_SHOWN: Final = 10
 _AGENTS_SHOWN: Final = 8
 _TOOLS_SHOWN: Final = 8
 # From so many columns on there is room for them.
+_WITH_ALL_COUNTS: Final = 60
 _WITH_AGENT: Final = 76
 _WITH_DOLLARS: Final = 100
 
@@ -98,25 +100,31 @@ class ScanTable:
 
     def _worst_turns(self, width: int) -> Table:
         table = _table("Worst turns")
-        table.add_column("where", overflow="fold", ratio=3, min_width=12)
+        table.add_column("where", ratio=3, min_width=12)
         with_agent = width >= _WITH_AGENT and len({each.agent for each in self._worst}) > 1
         if with_agent:
-            table.add_column("agent", overflow="fold", ratio=2, min_width=8)
-        table.add_column("loop", overflow="fold", ratio=4, min_width=14)
-        for heading in ("calls", "wasted", *(("dollars",) if width >= _WITH_DOLLARS else ())):
+            table.add_column("agent", ratio=2, min_width=8)
+        table.add_column("loop", ratio=4, min_width=14)
+        counts = [
+            *(["calls"] if width >= _WITH_ALL_COUNTS else []),
+            "wasted",
+            *(["dollars"] if width >= _WITH_DOLLARS else []),
+        ]
+        for heading in counts:
             table.add_column(heading, justify="right", no_wrap=True)
         names = _short_names({each.source for each in self._worst})
         for each in self._worst:
             place = "" if each.line is None else f":{each.line}"
-            row = [Text(printable(names[each.source] + place))]
+            row: list[Text | FoldedName] = [FoldedName(names[each.source] + place)]
             if with_agent:
-                row.append(Text(printable(each.agent)))
+                row.append(FoldedName(each.agent))
             row.append(_loop(each))
-            row.append(Text(_calls(each)))
-            row.append(Text(str(each.wasted_tool_calls or "")))
-            if width >= _WITH_DOLLARS:
-                row.append(Text(dollars(each.wasted_usd) if each.wasted_usd else ""))
-            table.add_row(*row)
+            shown = {
+                "calls": _calls(each),
+                "wasted": str(each.wasted_tool_calls or ""),
+                "dollars": dollars(each.wasted_usd) if each.wasted_usd else "",
+            }
+            table.add_row(*row, *(shown[heading] for heading in counts))
         return table
 
     def _sentences(self) -> Iterable[str]:
@@ -180,12 +188,14 @@ def _short_names(sources: Iterable[str]) -> dict[str, str]:
     return names
 
 
-def _loop(each: _Worst) -> Text:
+def _loop(each: _Worst) -> Text | FoldedName:
     verdict = each.verdict
     if verdict is None:
         return Text(f"{many(each.duplicates, 'identical call')} too many", style="dim")
-    loop = f"{verdict.kind} {printable(verdict.tool)}"
-    return Text(loop, "red") if verdict.severity == "stuck" else Text(f"{loop} ({verdict.severity})", "yellow")
+    loop = f"{verdict.kind} {verdict.tool}"
+    if verdict.severity == "stuck":
+        return FoldedName(loop, "red")
+    return FoldedName(f"{loop} ({verdict.severity})", "yellow")
 
 
 def _calls(each: _Worst) -> str:
@@ -200,21 +210,18 @@ def _calls(each: _Worst) -> str:
 
 def _show_agents(console: Console, totals: Totals) -> None:
     agents = sorted(totals.agents.items(), key=lambda each: (-each[1].wasted_tool_calls, -each[1].tool_calls, each[0]))
-    table = _table("Agents")
-    table.add_column("agent", overflow="fold", ratio=1, min_width=8)
-    for heading in ("turns", "stuck", "calls", "repeats", "wasted", "dollars"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, agent in agents[:_AGENTS_SHOWN]:
-        table.add_row(
-            Text(printable(name) or "unknown"),
-            str(agent.turns),
-            str(agent.stuck or ""),
-            str(agent.tool_calls),
-            str(agent.repeats or ""),
-            str(agent.wasted_tool_calls or ""),
-            dollars(agent.spend_usd) if agent.spend_usd else "",
-        )
-    console.print(table, highlight=False)
+    rows = {
+        name or "unknown": {
+            "turns": str(agent.turns),
+            "stuck": str(agent.stuck or ""),
+            "calls": str(agent.tool_calls),
+            "repeats": str(agent.repeats or ""),
+            "wasted": str(agent.wasted_tool_calls or ""),
+            "dollars": dollars(agent.spend_usd) if agent.spend_usd else "",
+        }
+        for name, agent in agents[:_AGENTS_SHOWN]
+    }
+    _show_counts(console, "agent", rows, when_narrow=("turns", "stuck", "wasted"))
     _say_more(console, len(agents) - _AGENTS_SHOWN, "agent")
 
 
@@ -222,15 +229,30 @@ def _show_tools(console: Console, totals: Totals) -> None:
     tools = sorted(totals.tools.items(), key=lambda each: (-each[1].wasted, -each[1].repeats, -each[1].calls, each[0]))
     if not tools:
         return
-    table = _table("Tools")
-    table.add_column("tool", overflow="fold", ratio=1, min_width=8)
-    for heading in ("calls", "repeats", "same", "errors", "wasted"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, tool in tools[:_TOOLS_SHOWN]:
-        counts = (tool.calls, tool.repeats, tool.same, tool.errors, tool.wasted)
-        table.add_row(Text(printable(name)), *(str(count or "") for count in counts))
-    console.print(table, highlight=False)
+    rows = {
+        name: {
+            "calls": str(tool.calls),
+            "repeats": str(tool.repeats or ""),
+            "same": str(tool.same or ""),
+            "errors": str(tool.errors or ""),
+            "wasted": str(tool.wasted or ""),
+        }
+        for name, tool in tools[:_TOOLS_SHOWN]
+    }
+    _show_counts(console, "tool", rows, when_narrow=("calls", "same", "wasted"))
     _say_more(console, len(tools) - _TOOLS_SHOWN, "tool")
+
+
+def _show_counts(console: Console, thing: str, rows: dict[str, dict[str, str]], when_narrow: tuple[str, ...]) -> None:
+    """One table of names and their counts; where there is little room, of some counts only."""
+    table = _table(f"{thing.capitalize()}s")
+    table.add_column(thing, ratio=1, min_width=8)
+    headings = tuple(next(iter(rows.values()))) if console.width >= _WITH_ALL_COUNTS else when_narrow
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, counts in rows.items():
+        table.add_row(FoldedName(name), *(counts[heading] for heading in headings))
+    console.print(table, highlight=False)
 
 
 def _say_more(console: Console, number: int, thing: str, which: str = "") -> None:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnwatch.cli.bars import bars
+from turnwatch.cli.folded_name import FoldedName
 from turnwatch.core.printable import many, printable
 from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
@@ -21,6 +22,8 @@ from turnwatch.pack.tuning.tried_rules import RULES, Flagged, TriedRule, tool_er
 _AGENTS_SHOWN: Final = 8
 _TOOLS_SHOWN: Final = 8
 _BAR_WIDTH: Final = 26
+# In fewer columns there is no room for bars.
+_WITH_BARS: Final = 64
 _TITLE: Final = "[bold]{}[/bold]"
 _IN_WORDS: Final = {
     "given": "from --outcomes",
@@ -84,14 +87,17 @@ def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:
     console.print(title)
     table = _table()
     table.add_column("of a turn")
-    table.add_column("from least to most", width=_BAR_WIDTH, no_wrap=True)
+    with_bars = console.width >= _WITH_BARS
+    if with_bars:
+        table.add_column("from least to most", width=_BAR_WIDTH, no_wrap=True)
     for heading in ("median", "p99", "most"):
         table.add_column(heading, justify="right")
     for what, quantity, unit in _OF_AN_AGENT:
         values = agent.of(quantity)
         if len(values) and values.largest:
             numbers = (values.quantile(0.5), values.quantile(0.99), values.largest)
-            table.add_row(what, bars(values, _BAR_WIDTH), *(shown(number, unit) for number in numbers))
+            drawn = (bars(values, _BAR_WIDTH),) if with_bars else ()
+            table.add_row(what, *drawn, *(shown(number, unit) for number in numbers))
     console.print(table)
     console.print()
 
@@ -160,12 +166,12 @@ def _show_tools(console: Console, runs: Runs, thresholds: AlertThresholds) -> No
         return
     console.print(_TITLE.format("calls that failed: AgentToolErrorsHigh"))
     table = _table()
-    table.add_column("tool", overflow="fold", max_width=40)
+    table.add_column("tool", max_width=40)
     for heading in ("calls", "failed", "limit"):
         table.add_column(heading, justify="right")
     for tool in failing[:_TOOLS_SHOWN]:
         table.add_row(
-            plain(tool.tool),
+            FoldedName(tool.tool),
             f"{tool.calls:,}",
             f"{tool.share:.0%}",
             f"{tool.limit:.0%}",
@@ -179,7 +185,7 @@ def _show_changes(console: Console, suggested: Suggested, has_outcomes: bool) ->
     if suggested.changes:
         console.print(_TITLE.format("what would change, and what it flags (of a budget: what it stops)"))
         table = _table()
-        table.add_column("setting", overflow="fold")
+        table.add_column("setting")
         table.add_column("now", justify="right", no_wrap=True)
         table.add_column("suggested", justify="right", no_wrap=True, style="bold")
         for heading in ("flagged", "succeeded", "failed") if has_outcomes else ("flagged",):
@@ -189,7 +195,7 @@ def _show_changes(console: Console, suggested: Suggested, has_outcomes: bool) ->
             flagged = [_before_after(change, "flagged")]
             if has_outcomes:
                 flagged += [_before_after(change, "succeeded"), _before_after(change, "failed")]
-            table.add_row(plain(".".join(change.path)), present, _number(change.value), *flagged)
+            table.add_row(FoldedName(".".join(change.path)), present, _number(change.value), *flagged)
         console.print(table)
     else:
         console.print("Nothing to change.")

@@ -15,6 +15,7 @@ UNREADABLE: Final = 2
 
 # Of a file that is broken all over, so many places are named.
 _PLACES_NAMED: Final = 20
+_LEAST_COLUMNS: Final = 40
 
 
 class UnreadPlaces:
@@ -44,6 +45,11 @@ class UnreadPlaces:
 
 class Output(Console):
     """Standard output, for tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # In fewer columns no table can be read; the terminal breaks the lines then.
+        self.width = max(self.width, _LEAST_COLUMNS)
 
     def on_broken_pipe(self) -> None:
         """Leave it to ``ending_like_a_filter``; otherwise rich exits with 1."""
