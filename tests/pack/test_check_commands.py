@@ -81,6 +81,8 @@ def test_dashboards_and_grafanas_alerts_are_checked_against_grafanas_schemas(tmp
 
 def test_the_tests_of_a_folder_are_run(folder):
     tests = folder / "alert_rules" / "tests"
+    for shipped in tests.iterdir():
+        shipped.unlink()
     expectation = """\
 rule_files: [../turnwatch.rules.yaml]
 evaluation_interval: 15s
