@@ -33,7 +33,7 @@ $(FRAMEWORK_TESTS): test-%: .venvs/%/.installed
 NEWER_TESTS := $(addprefix tests/pack/test_,rules.py overrides.py recording_rules.py queries_on_prometheus.py)
 test-newer: $(INSTALLED) servers ## Run the tests of rules and queries on the Prometheus of the next Debian release
 	@if programs=$$(.ci/newer-prometheus build/newer-prometheus); then \
-	PATH="$$programs:$$PATH" $(BIN)/pytest --numprocesses 2 $(NEWER_TESTS); \
+	PATH="$$programs:$$PATH" $(BIN)/pytest --numprocesses 2 --dist loadscope $(NEWER_TESTS); \
 	else echo "SKIPPED: no newer Prometheus could be had, so the rules were tested on the installed one ONLY." >&2; fi
 
 .venvs/%/.installed: tests/frameworks/%/requirements.txt pyproject.toml | $(UV)
