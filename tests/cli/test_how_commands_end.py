@@ -80,6 +80,19 @@ def test_what_is_read_is_not_written_over(command: str, option: str, runs: Path)
 
 
 @pytest.mark.parametrize(("command", "option"), WRITING)
+def test_runs_in_a_folder_that_is_read_are_not_written_over_but_a_report_is(command: str, option: str, runs: Path):
+    before = runs.read_bytes()
+    for path in (runs.parent, runs.parent / "*.jsonl"):
+        result = run(command, path, option, runs, *COMMANDS[command], *(["--force"] if command == "tune" else []))
+        assert str(result.exception) == f"{runs}: holds runs of agents, and would be written over"
+        assert runs.read_bytes() == before
+    report = runs.parent / "report"
+    for _ in range(2):
+        run(command, runs.parent, option, report, *COMMANDS[command])
+        assert report.stat().st_size
+
+
+@pytest.mark.parametrize(("command", "option"), WRITING)
 @pytest.mark.parametrize(
     ("name", "fault"),
     [("gone/report", "No such file or directory"), (".", "Is a directory"), ("-", "name of a file")],

@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from turnwatch.errors import TurnwatchError
+from turnwatch.sources.compressed import BROKEN, open_file
+from turnwatch.sources.detection import find_out
 
 
 def refuse_unfit(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
-    """Refuse a file to be written that is to be read, too, or for which there is no folder.
+    """Refuse a file to be written that is to be read, too, or holds runs, or for which there is no folder.
 
     Args:
         outputs: What is to be written; None where nothing is.
@@ -28,10 +30,19 @@ def refuse_unfit(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None
             raise TurnwatchError("-: the name of a file to write is needed")
         if any(_is_the_same(path, other) for other in read):
             raise TurnwatchError(f"{path}: is to be read, and would be written over")
+        if path.is_file() and _holds_runs(path):  # in a folder that is to be read, or any other: no report is worth it
+            raise TurnwatchError(f"{path}: holds runs of agents, and would be written over")
         if not path.parent.is_dir():
             raise TurnwatchError(f"{path}: cannot be written: {os.strerror(errno.ENOENT)}")
         if path.is_dir():
             raise TurnwatchError(f"{path}: cannot be written: {os.strerror(errno.EISDIR)}")
+
+
+def _holds_runs(path: Path) -> bool:
+    try:
+        return find_out(lambda: open_file(path)).format is not None
+    except (OSError, *BROKEN):  # whoever writes it says what is wrong with it
+        return False
 
 
 def _is_the_same(path: Path, other: Path) -> bool:
