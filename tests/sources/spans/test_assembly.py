@@ -251,6 +251,23 @@ def test_siblings_without_an_id_are_one_call_when_one_lies_within_the_other(stor
     assert story.all_turns()["bot"].iterations == 2
 
 
+@pytest.mark.parametrize(
+    "number",
+    ["9" * 400, "9" * 5_000, 2**64, float("nan"), float("inf"), 1e300, -1],
+    ids=["larger than floats", "more digits than are read", "larger than in OTLP", "nan", "inf", "1e300", "negative"],
+)
+def test_what_can_be_no_number_of_tokens_is_none(story, number):
+    printed = f"usage=CompletionUsage(cached_tokens={number}"
+    crew = {"crewai.crew.token_usage": f"prompt_tokens={number}"}
+    story.feed(
+        story.chat(9, tokens=number, attributes={"output.value": printed}),
+        story.chat(9, at=1, tokens=7, attributes={"output.value": printed}),
+        story.agent(9, attributes=crew),
+    )
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input, turn.usage.output) == (2, 7, 2)
+
+
 def test_usage_of_either_span_of_a_call_is_used(story):
     bare = {"gen_ai.operation.name": "chat", "gen_ai.response.id": "r1"}
     story.feed(

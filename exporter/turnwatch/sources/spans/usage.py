@@ -17,22 +17,23 @@ _HAYSTACK_OUTPUTS: Final = ("haystack.agent.step.llm.output", "haystack.componen
 _PRINTED_USAGE: Final = "usage=CompletionUsage("
 _PRINTED_CACHED: Final = re.compile(r"\bcached_tokens=(\d+)")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
+# As in OTLP. What is larger, as text may be, is no number of tokens, and no float could hold it.
+_LARGEST: Final = 2**63 - 1
 
 
 def _number(value: Any) -> int:
-    if type(value) is int:
-        return max(0, value)
     try:
-        return max(0, int(value))
+        number = int(value)
     except (TypeError, ValueError, OverflowError):
         return 0
+    return number if 0 <= number <= _LARGEST else 0
 
 
 def _first(attributes: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
         value = attributes.get(name)
         if value is not None:
-            return value if type(value) is int and value >= 0 else _number(value)
+            return value if type(value) is int and 0 <= value <= _LARGEST else _number(value)
     return None
 
 
@@ -73,7 +74,7 @@ def usage_of_agent(span: SpanData) -> Usage | None:
         return usage_of(renamed, shape_of(span.scope, renamed))
     crew = attributes.get("crewai.crew.token_usage")
     if crew:
-        counts = {name: int(number) for name, number in _CREW_TOKENS.findall(str(crew))}
+        counts = {name: _number(number) for name, number in _CREW_TOKENS.findall(str(crew))}
         if counts.get("prompt_tokens"):
             return Usage(
                 counts["prompt_tokens"], counts.get("completion_tokens", 0), counts.get("cached_prompt_tokens", 0)
@@ -125,7 +126,7 @@ def _printed(attributes: Mapping[str, Any], usage: Usage) -> None:
     output = attributes.get("output.value")
     if type(output) is str and _PRINTED_USAGE in output:
         cached = _PRINTED_CACHED.search(output, output.rindex(_PRINTED_USAGE))
-        usage.cache_read = int(cached[1]) if cached is not None else 0
+        usage.cache_read = _number(cached[1]) if cached is not None else 0
 
 
 def _haystack(attributes: Mapping[str, Any]) -> Usage | None:
