@@ -115,6 +115,13 @@ def test_gzip_bombs(service, good):
     assert service.post(within_bomb, {**PROTOBUF, "content-encoding": "gzip"}).status_code == 400
 
 
+def test_gzip_of_a_million_empty_members(service, good):
+    """At the end of each, what follows it is copied."""
+    empty = gzip.compress(b"")
+    answer = service.post(empty * (LARGEST // len(empty)), {**PROTOBUF, "content-encoding": "gzip"})
+    assert answer.status_code == 200
+
+
 def padded(size, inner):
     """A traces request round these bytes of a scope's spans, repeated to about this size."""
     content = inner * (size // len(inner))

@@ -13,6 +13,8 @@ _WBITS: Final = {"gzip": (_GZIP,), "x-gzip": (_GZIP,), "deflate": (zlib.MAX_WBIT
 
 ENCODINGS: Final = ("identity", *_WBITS)
 
+_PIECE_BYTES: Final = 16_384
+
 
 def check_encoding(encoding: str) -> None:
     """Refuse an encoding that is not known.
@@ -51,15 +53,19 @@ def decompressed(body: bytes, encoding: str, limit: int) -> bytes:
 def _inflated(body: bytes, wbits: int, limit: int) -> bytes:
     parts: list[bytes] = []
     room = limit
+    at = 0
     while True:
         stream = zlib.decompressobj(wbits)
-        part = stream.decompress(body, room + 1)
-        room -= len(part)
-        if room < 0:
-            raise Refusal(TOO_LARGE, f"the body is larger than {limit} bytes once decompressed")
-        if not stream.eof:
-            raise zlib.error("truncated")
-        parts.append(part)
-        body = stream.unused_data
-        if not body or wbits != _GZIP:
+        while not stream.eof:
+            # What follows a stream is copied at its end: all the rest, where a body is of a million empty streams.
+            piece = body[at : at + _PIECE_BYTES]
+            if not piece:
+                raise zlib.error("truncated")
+            part = stream.decompress(piece, room + 1)
+            room -= len(part)
+            if room < 0:
+                raise Refusal(TOO_LARGE, f"the body is larger than {limit} bytes once decompressed")
+            parts.append(part)
+            at += len(piece) - len(stream.unused_data)
+        if at == len(body) or wbits != _GZIP:
             return parts[0] if len(parts) == 1 else b"".join(parts)
