@@ -97,6 +97,11 @@ MALFORMED = {
     "a JSON list": (b"[]", JSON),
     "spans that are no list": (b'{"resourceSpans": 3}', JSON),
     "spans of another shape": (b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": {}}]}]}]}', JSON),
+    "a time of more digits than a float can hold": (
+        b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "%032x", "spanId": "%016x", "name": "chat",'
+        b' "endTimeUnixNano": "%s"}]}]}]}' % (1, 1, b"9" * 400),
+        JSON,
+    ),
     "deep JSON": (b'{"resourceSpans":' + b"[" * 5_000, JSON),
     "no gzip": (b"not gzip", {**PROTOBUF, "content-encoding": "gzip"}),
     "half a gzip": (gzip.compress(turn_body())[:-10], {**PROTOBUF, "content-encoding": "gzip"}),
@@ -192,6 +197,18 @@ def test_a_body_that_does_not_come_is_408(service):
 
 def test_headers_that_do_not_end_are_not_waited_for(service):
     assert exchange(service, HEAD) == b""
+
+
+def test_a_trailer_is_no_header(service):
+    body = b"%x\r\n%s\r\n0\r\ncontent-encoding: gzip\r\n\r\n" % (len(turn_body()), turn_body())
+    answer = exchange(service, HEAD + b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n" + body)
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("path", [b"/healthz", b"/nowhere"])
+def test_nobody_keeps_a_connection_by_a_body_that_is_not_read(service, path):
+    answer = exchange(service, b"GET " + path + b" HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n", b"abc")
+    assert answer.startswith(b"HTTP/1.1 ")
 
 
 def test_a_huge_content_length_is_refused_before_the_body_comes(service):

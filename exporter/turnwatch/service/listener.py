@@ -134,6 +134,11 @@ class _PatientProtocol(HttpToolsProtocol):
         elif self._is_between_bodies and (self.cycle is None or self.cycle.response_complete):
             self._await_headers()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # A trailer says nothing of how the request is to be read (RFC 9110, 6.5.1).
+        if self._is_between_bodies:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._got_somewhere, self._is_between_bodies = True, False
@@ -145,6 +150,11 @@ class _PatientProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._got_somewhere = self._is_between_bodies = True
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.cycle.response_complete and not self._is_between_bodies:
+            self.transport.close()  # nobody reads the rest of this body, and nothing says when it must end
 
     def _await_headers(self) -> None:
         # From the first byte, however many more dribble in.

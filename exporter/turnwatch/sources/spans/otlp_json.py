@@ -20,6 +20,7 @@ WRONG_SHAPE: Final = (ValueError, TypeError, KeyError, AttributeError)
 
 # Attribute values may be nested; deeper than this they are cut.
 _MAX_DEPTH: Final = 32
+_LAST_NS: Final = 2**64 - 1
 _ERRORS: Final = frozenset({2, "2", "STATUS_CODE_ERROR", "Error"})
 _TRACE_ID_BYTES: Final = 16
 _SPAN_ID_BYTES: Final = 8
@@ -47,9 +48,10 @@ def bare_span(passing: Passing) -> SpanData:
     """The span, as far as it matters for spans below it.
 
     Raises:
-        ValueError: An id is none.
+        ValueError: An id is none, or a time.
     """
     end_ns, start_ns, span_id, parent, trace, name, failed = passing
+    _check_times(start_ns, end_ns)
     return SpanData(
         json_id(trace, _TRACE_ID_BYTES),
         span_id,
@@ -144,6 +146,9 @@ def _passing(span: dict[str, Any]) -> Passing:
 def _span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> SpanData:
     find = span.get
     status, events, parent = find("status") or {}, find("events"), find("parentSpanId") or find("parent_span_id")
+    start_ns = int(find("startTimeUnixNano") or find("start_time_unix_nano") or 0)
+    end_ns = int(find("endTimeUnixNano") or find("end_time_unix_nano") or 0)
+    _check_times(start_ns, end_ns)
     return SpanData(
         json_id(find("traceId") or find("trace_id"), _TRACE_ID_BYTES),
         json_id(find("spanId") or find("span_id"), _SPAN_ID_BYTES),
@@ -156,11 +161,17 @@ def _span(span: dict[str, Any], scope: str, resource: dict[str, Any]) -> SpanDat
         [SpanEvent(str(event.get("name") or ""), attributes_of_json(event.get("attributes"))) for event in events]
         if events
         else NO_EVENTS,
-        int(find("startTimeUnixNano") or find("start_time_unix_nano") or 0),
-        int(find("endTimeUnixNano") or find("end_time_unix_nano") or 0),
+        start_ns,
+        end_ns,
         status.get("code") in _ERRORS,
         str(status.get("message") or ""),
     )
+
+
+def _check_times(start_ns: int, end_ns: int) -> None:
+    """Refuse what no fixed64 holds, as protobuf does: as JSON it may have more digits than a float can hold."""
+    if not 0 <= start_ns <= _LAST_NS or not 0 <= end_ns <= _LAST_NS:
+        raise ValueError("a time that is none")
 
 
 def _kind(value: Any) -> int:
