@@ -34,7 +34,7 @@ WAYS = ("sdk-json", "otlp-protobuf", "otlp-json")
 # By convention: in how many cases every number that the spans carry is right without any declaration of a dialect, and
 # of how many. A more general rule raises them; nothing may lower them.
 RIGHT_UNDECLARED = {
-    "OpenInference": (65, 87),
+    "OpenInference": (65, 90),
     "Traceloop": (55, 62),
     "Langfuse": (11, 11),
     "LangSmith": (6, 6),

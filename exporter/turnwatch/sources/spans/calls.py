@@ -147,6 +147,9 @@ class Calls:
         if below is not None and not below.is_empty:
             self._turns.join(below, above, now)
             above = above.found()
+        told = self._loose.told_already(fact)
+        if told is not None:
+            fact = self._one_fact(fact, told, above, now)
         give_hints(above, span, fact.dialect)
         if is_last_reply(span):
             above.ended_ns = max(above.ended_ns, span.end_ns)
@@ -162,14 +165,15 @@ class Calls:
         waiting = self._loose.told_already(fact)
         if waiting is not None:
             scope = self._one_call(waiting, scope, now)
-        elif scope is None and self._loose.waits_for_messages(fact, conversation):
+        elif scope is None and self._loose.waits(fact, conversation):
             scope = Scope(span.span_id, span.trace_id, now)
             give_hints(scope, span, fact.dialect)
-            scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
-            scope.due = now  # a turn that nobody else tells of until it is opened has ended by then
             self._turns.add(scope, fact, now)
             self._places.came(span.span_id, scope)
-            self._loose.wait(fact, scope)
+            if not self._loose.wait(fact, scope):
+                # A turn that nobody else tells of until it is opened has ended by then.
+                scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
+                scope.due = now
             return
         if waiting is not None and scope is waiting:
             give_hints(scope, span, fact.dialect)
@@ -181,6 +185,8 @@ class Calls:
             self._turns.add(scope, fact, now)
             self._turns.open(scope)
         else:
+            if not scope.is_turn:
+                self._turns.open(scope)  # it need not wait any more: this call goes on with it
             self._turns.add(scope, fact, now)
         self._places.came(span.span_id, scope)
         self._turns.count_now(scope)
@@ -189,6 +195,16 @@ class Calls:
         else:
             scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
             self._turns.end_soon(scope, now)
+
+    def _one_fact(self, fact: ModelFact, told: Scope, above: Scope, now: float) -> ModelFact:
+        """A call in its turn, and what was told of it in a trace of its own."""
+        inner, told.pending = told.pending or (), None
+        told.due = None
+        self._turns.join(told, above, now)
+        for other in inner:
+            if isinstance(other, ModelFact):
+                fact = merged(fact, other)
+        return fact
 
     def _one_call(self, waiting: Scope, scope: Scope | None, now: float) -> Scope:
         """The scope of a call that waited to be told of again: the turn it goes on with, or one that it begins."""

@@ -57,6 +57,7 @@ class Dialect:
         switch: How its users put arguments on spans, for people. Empty: nothing puts them there.
         names: Roles by span name, asked before the conventions.
         is_first_hand: The library that makes the calls writes these spans; what others count beside it is second hand.
+        told_again: Calls that are traces of their own may be told of in another trace as well, by a framework's span.
         tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only;
             "never" where it tells of no call at all, so that a turn without other spans cannot be judged.
         agent_per_step: Agent spans stand for steps of one turn as well, so the outermost is the turn.
@@ -79,6 +80,7 @@ class Dialect:
     switch: str = ""
     names: Patterns | None = None
     is_first_hand: bool = False
+    told_again: bool = False
     tool_calls: Literal["spans", "either", "never"] = "either"
     agent_per_step: bool = False
     step_tools: frozenset[str] = frozenset()
@@ -154,7 +156,7 @@ def _conventions(data: dict[str, Any]) -> Conventions:
 
 def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
     known = {
-        "name", "scopes", "markers", "switch", "names", "is_first_hand", "tool_calls", "agent_per_step",
+        "name", "scopes", "markers", "switch", "names", "is_first_hand", "told_again", "tool_calls", "agent_per_step",
         "agent_in_span_name", "agent_name_in", "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names",
         "tool_name_in_result", "arguments_in_logs", "conversation_in", "sub_agent_in", "of_sub_agent",
     }  # fmt: skip
@@ -168,6 +170,7 @@ def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
         switch=data.get("switch", ""),
         names=Patterns(data["names"]) if data.get("names") else None,
         is_first_hand=data.get("is_first_hand", False),
+        told_again=data.get("told_again", False),
         tool_calls=data.get("tool_calls", "either"),
         agent_per_step=data.get("agent_per_step", False),
         agent_in_span_name=data.get("agent_in_span_name", False),

@@ -18,6 +18,7 @@ from turnwatch.sources.spans.values import first, first_text, json_of, shortened
 
 _NS: Final = 1e-9
 _REPLY_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,200})"')
+_LATER_ID: Final = re.compile(r'"id": ?"([^"\\]{1,200})"')
 # What instrumentations put round a tool's name to make the span's.
 _NAME_STARTS: Final = ("execute_tool ", "running tool: ", "MCP send tools/call ", "tools/call ", "MCP tools/call ")
 _NAME_ENDS: Final = (".__call__", ".tool", ".run", ".acall", ".call")
@@ -95,6 +96,9 @@ def _id_in_output(attributes: Mapping[str, Any]) -> str:
     output = attributes.get("output.value")
     if type(output) is str:
         match = _REPLY_ID.match(output)
+        if match is None:
+            end = output.rfind('"llm_output"')  # LangChain's own form
+            match = _LATER_ID.search(output, end) if end >= 0 else None
         if match is not None:
             return match[1]
     return ""

@@ -8,14 +8,19 @@ the last reply asked for.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 from turnwatch.sources.spans.facts import ModelFact
-from turnwatch.sources.spans.messages import answered_to, carries_reply, wants_tools
-from turnwatch.sources.spans.scope import Scope
+from turnwatch.sources.spans.messages import answered_to, asked_of, carries_reply, reply_text, wants_tools
+from turnwatch.sources.spans.scope import Fact, Scope
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 _REMEMBERED: Final = 10_000
+# Calls at once that have the same reply, word for word.
+_SAME_REPLIES: Final = 64
 
 
 class LooseCalls:
@@ -25,7 +30,7 @@ class LooseCalls:
         self._by_call_id: OrderedDict[str, Scope] = OrderedDict()
         self._by_conversation: OrderedDict[str, Scope] = OrderedDict()
         self._by_reply: OrderedDict[str, Scope] = OrderedDict()
-        self._waiting: OrderedDict[str, Scope] = OrderedDict()
+        self._waiting: OrderedDict[Hashable, list[Scope]] = OrderedDict()
 
     def clear(self) -> None:
         """Forget everything."""
@@ -49,24 +54,36 @@ class LooseCalls:
         for answer in reversed(answered_to(fact.attributes)):
             scope = self._by_call_id.get(answer.call_id)
             if scope is not None:
-                return None if scope.closed else scope
+                # The reply may have turned out to be another turn's: what follows it will be told of there as well.
+                return None if scope.closed or scope.into is not None else scope
         return None
 
     @staticmethod
-    def waits_for_messages(fact: ModelFact, conversation: str | None) -> bool:
-        """Whether a call says nothing of its turn, and another instrumentation's span of it may."""
+    def waits(fact: ModelFact, conversation: str | None) -> bool:
+        """Whether another instrumentation's span may tell of this call, and of its turn."""
+        if fact.dialect.told_again:
+            return any(True for _ in _replies(fact))
         if not fact.dialect.is_first_hand or not fact.response_id or conversation is not None:
             return False
         return not carries_reply(fact.attributes)
 
-    def wait(self, fact: ModelFact, scope: Scope) -> None:
-        """Remember a call that waits for another instrumentation to tell of it."""
-        _put(self._waiting, fact.response_id, scope)
+    def wait(self, fact: ModelFact, scope: Scope) -> bool:
+        """Remember a call that waits for another instrumentation to tell of it; whether its reply asks for tools."""
+        for reply in _replies(fact):
+            _put(self._waiting, reply, [*self._waiting.get(reply, ())[-_SAME_REPLIES:], scope])
+        asked = [request.call_id for request in asked_of(fact.attributes) if request.call_id]
+        for call_id in asked:
+            _put(self._by_call_id, call_id, scope)
+        return bool(asked)
 
     def told_already(self, fact: ModelFact) -> Scope | None:
         """The scope in which this call waits to be told of again, which it does no longer."""
-        waiting = self._waiting.pop(fact.response_id, None) if fact.response_id else None
-        return None if waiting is None or waiting.is_turn or waiting.into is not None else waiting
+        for reply in _replies(fact) if self._waiting else ():
+            for scope in self._waiting.get(reply, ()):
+                if not scope.is_turn and scope.into is None and scope.pending and is_same_reply(scope.pending[0], fact):
+                    self._waiting[reply].remove(scope)
+                    return scope
+        return None
 
     def goes_on(self, scope: Scope, fact: ModelFact, attributes: Mapping[str, Any], conversation: str | None) -> bool:
         """Note what the reply asked for; False when it asked for nothing, which ends the turn."""
@@ -83,8 +100,38 @@ class LooseCalls:
         return conversation is not None and not carries_reply(attributes) and wants_tools(attributes) is True
 
 
-def _put(index: OrderedDict[str, Scope], key: str, scope: Scope) -> None:
-    index[key] = scope
+def _replies(fact: ModelFact) -> Iterator[Hashable]:
+    """What shows other spans to tell of the same reply: its id, and where they leave that out the reply itself."""
+    if fact.response_id:
+        yield fact.response_id
+    asked = tuple(request.call_id for request in asked_of(fact.attributes) if request.call_id)
+    text = "" if asked else reply_text(fact.attributes)
+    if asked or text:
+        yield asked or hash(text)
+
+
+def is_same_reply(told: Fact, fact: ModelFact) -> bool:
+    """Whether another instrumentation told of this call: by the reply's id, or as one inside this one.
+
+    Then it has to be of the same model, with the same tokens, and the same reply, by which it was found.
+    """
+    if not isinstance(told, ModelFact) or told.scope == fact.scope:
+        return False
+    if told.response_id and fact.response_id:
+        return told.response_id == fact.response_id
+    mine, theirs = fact.call.usage, told.call.usage
+    return (
+        fact.start_ns <= told.start_ns
+        and told.end_ns <= fact.end_ns
+        and fact.call.model == told.call.model
+        and mine is not None
+        and theirs is not None
+        and (mine.input, mine.output) == (theirs.input, theirs.output)
+    )
+
+
+def _put(index: OrderedDict[K, V], key: K, value: V) -> None:
+    index[key] = value
     index.move_to_end(key)
     if len(index) > _REMEMBERED:
         index.popitem(last=False)

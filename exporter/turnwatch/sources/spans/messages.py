@@ -12,6 +12,9 @@ from turnwatch.sources.spans.values import MISSING, json_of
 
 _OPENINFERENCE_OUT: Final = "llm.output_messages."
 _OPENINFERENCE_IN: Final = "llm.input_messages."
+_REPLY_TEXTS: Final = (
+    "llm.output_messages.0.message.content", "llm.output_messages.0.message.contents.0.message_content.text",
+)  # fmt: skip
 _TRACELOOP_OUT: Final = "gen_ai.completion."
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
 _INPUTS: Final = CONVENTIONS.messages["inputs"]
@@ -52,6 +55,15 @@ def carries_reply(attributes: Mapping[str, Any]) -> bool:
         or f"{_TRACELOOP_OUT}0.role" in attributes
         or "gen_ai.tool.call.id" in attributes
     )
+
+
+def reply_text(attributes: Mapping[str, Any]) -> str:
+    """The text of a model's reply as OpenInference has it, or an empty one."""
+    for name in _REPLY_TEXTS:
+        text = attributes.get(name)
+        if type(text) is str and text:
+            return text
+    return ""
 
 
 def wants_tools(attributes: Mapping[str, Any]) -> bool | None:

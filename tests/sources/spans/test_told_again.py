@@ -1,0 +1,119 @@
+"""A client's calls that are traces of their own, and that a framework's spans may tell of again in its trace."""
+
+import json
+
+import pytest
+from tests.sources.spans.story import Story
+
+CLIENT, FRAMEWORK = "openinference.instrumentation.openai", "openinference.instrumentation.langchain"
+AGENT = 100
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+def llm(story, scope, parent=0, *, at, seconds=1.0, text="", calls=(), answers=(), reply_id="", tokens=10, **more):
+    attributes = {
+        "openinference.span.kind": "LLM",
+        "llm.model_name": "gpt-4o",
+        "llm.token_count.prompt": tokens,
+        "llm.token_count.completion": 1,
+        "llm.output_messages.0.message.role": "assistant",
+    }
+    if text:
+        attributes["llm.output_messages.0.message.content"] = text
+    for number, call_id in enumerate(calls):
+        call = f"llm.output_messages.0.message.tool_calls.{number}.tool_call."
+        attributes |= {call + "id": call_id, call + "function.name": "search", call + "function.arguments": '{"q": 1}'}
+    for number, call_id in enumerate(answers):
+        message = f"llm.input_messages.{number}.message."
+        attributes |= {message + "role": "tool", message + "tool_call_id": call_id, message + "content": "nothing"}
+    if reply_id:
+        whole = {"id": reply_id} if scope == CLIENT else {"generations": [], "llm_output": {"id": reply_id}}
+        attributes["output.value"] = json.dumps(whole)
+    return story.span("llm", attributes, parent, at=at, seconds=seconds, scope=scope, **more)
+
+
+def client(story, trace, **more):
+    return llm(story, CLIENT, trace=trace, **more)
+
+
+def framework(story, *, at, **more):
+    return llm(story, FRAMEWORK, AGENT, at=at - 0.1, seconds=1.2, **more)
+
+
+def agent(story):
+    return story.span("bot", {"openinference.span.kind": "AGENT", "agent.name": "bot"}, span_id=AGENT, seconds=60)
+
+
+SAME = {
+    "the reply's id": {"text": "yes", "reply_id": "chatcmpl-1"},
+    "the calls asked for": {"calls": ["call_1", "call_2"]},
+    "the text": {"text": "It is in the archive."},
+}
+
+
+@pytest.mark.parametrize("reply", [pytest.param(reply, id=by) for by, reply in SAME.items()])
+def test_a_call_told_of_in_both_traces_counts_once_in_the_frameworks(story, reply):
+    story.feed(client(story, 1, at=1, **reply))
+    story.feed(framework(story, at=1, **reply))
+    story.feed(agent(story))
+    story.all_turns()
+    assert [(turn.agent, turn.iterations, turn.usage.input) for turn in story.ended] == [("bot", 1, 10)]
+
+
+def test_what_follows_such_a_call_is_told_of_in_both_traces_as_well(story):
+    first, second = {"calls": ["call_1"]}, {"answers": ["call_1"], "text": "done"}
+    story.feed(client(story, 1, at=1, **first), framework(story, at=1, **first))
+    story.feed(client(story, 2, at=4, **second), framework(story, at=4, **second), agent(story))
+    assert (story.all_turns()["bot"].iterations, len(story.ended)) == (2, 1)
+
+
+def test_calls_at_once_with_the_same_reply_are_as_many_as_the_framework_made(story):
+    for trace in (1, 2, 3):
+        story.feed(client(story, trace, at=1, text="yes"))
+    story.feed(*(framework(story, at=1, text="yes") for _ in range(3)), agent(story))
+    assert (story.all_turns()["bot"].iterations, len(story.ended)) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"text": "yes", "tokens": 11},
+        {"text": "no"},
+        {"text": "yes", "at": 1.5},
+        {"text": "yes", "reply_id": "chatcmpl-2"},
+    ],
+    ids=["other tokens", "another reply", "at another time", "another reply's id"],
+)
+def test_a_call_of_the_applications_own_beside_it_stays_one(story, other):
+    own = {"at": 1, **other}
+    story.feed(client(story, 1, **own), framework(story, at=1, text="yes", reply_id="chatcmpl-1"), agent(story))
+    story.all_turns()
+    assert sorted(turn.iterations for turn in story.ended) == [1, 1]
+
+
+def test_a_raw_clients_loop_is_one_turn_however_slow_its_tools_are(story):
+    story.feed(client(story, 1, at=1, calls=["call_1"], reply_id="chatcmpl-1"))
+    story.pass_time(120)
+    story.feed(client(story, 2, at=121, answers=["call_1"], text="done", reply_id="chatcmpl-2"))
+    (turn,) = story.all_turns().values()
+    assert (turn.iterations, turn.tool_calls, turn.stop_reason) == (2, 1, "final_answer")
+
+
+def test_a_raw_clients_loop_is_judged_while_it_runs(story):
+    opened = []
+    story.watch.opened = opened.append
+    for number in range(6):
+        answers = [f"call_{number - 1}"] if number else []
+        story.feed(client(story, number + 1, at=2 * number, calls=[f"call_{number}"], answers=answers))
+    assert (opened[0].iterations, opened[0].repeats, opened[1:]) == (6, 4, [])
+
+
+def test_a_raw_clients_single_call_counts_when_nobody_told_of_it_again(story):
+    story.feed(client(story, 1, at=1, text="yes", reply_id="chatcmpl-1"))
+    story.pass_time(31)
+    story.pass_time(1)
+    assert [(turn.iterations, turn.stop_reason) for turn in story.ended] == [(1, "final_answer")]
