@@ -9,6 +9,7 @@ from typing import Final, final
 
 from rich import box
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +18,7 @@ from turnwatch.core.printable import dollars, many
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.sources.scan import ScannedTurn
+from turnwatch.sources.spans.dialect import BY_NAME
 from turnwatch.sources.totals import Totals
 
 _WORST_SHOWN: Final = 10
@@ -61,6 +63,7 @@ class ScanTable:
 
     def __init__(self, totals: Totals, max_identical_calls: int) -> None:
         self._totals = totals
+        self._without_arguments: dict[str, None] = {}  # who reported calls without them
         self._allowed = max_identical_calls
         self._worst: list[_Worst] = []
         self._with_duplicates = self._stuck_with_duplicates = 0
@@ -73,6 +76,8 @@ class ScanTable:
         turn = item.state
         self.turns += 1
         self.stuck += is_stuck(turn)
+        if turn.missing_arguments:
+            self._without_arguments[turn.source] = None
         if turn.duplicates:
             self._with_duplicates += 1
             self._stuck_with_duplicates += is_stuck(turn)
@@ -149,6 +154,10 @@ class ScanTable:
             )
         if total.missing_arguments:
             yield f"{many(total.missing_arguments, 'call')} carried no arguments and could not be judged."
+            for source in self._without_arguments:
+                dialect = BY_NAME.get(source)
+                if dialect is not None and dialect.switch:
+                    yield f"What puts arguments on spans of {source}: {escape(dialect.switch)}."
 
 
 def _worst_of(item: ScannedTurn, order: int) -> _Worst:

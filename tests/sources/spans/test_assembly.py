@@ -496,6 +496,18 @@ def test_a_graph_whose_nodes_are_agents_is_called_after_itself(story):
     assert (turn.iterations, turn.tool_calls, turn.usage.input) == (1, 1, 10)
 
 
+def test_each_instrumentation_without_arguments_is_named_once_and_a_bounded_number_of_them(story, caplog):
+    with caplog.at_level(logging.WARNING, "turnwatch"):
+        for number in range(200):
+            for place, scope in enumerate(("strands.telemetry.tracer", "strands-agents", f"lib.{number}"), 1):
+                story.feed(story.tool(args=None, trace=3 * number + place, scope=scope), after=60)
+        story.all_turns()
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 64
+    for scope in ("strands.telemetry.tracer", "strands-agents"):
+        assert sum(f"Spans of strands ({scope}) come without tool arguments" in text for text in said) == 1
+
+
 def test_a_reply_that_asks_for_tools_without_saying_which_is_reported(story, caplog):
     asks = {"gen_ai.response.finish_reasons": ["tool_calls"]}
     with caplog.at_level(logging.WARNING, "turnwatch"):

@@ -32,3 +32,10 @@ def test_scan_counts_what_really_happened(dialect):
         if "usage" not in lacks:
             tokens = [row["tokens"] for row in rows if row["tokens"] is not None]
             assert sum(each["input"] for each in tokens) == case.expected.input, case.name
+
+
+def test_scan_says_in_its_last_lines_what_would_put_arguments_on_the_spans():
+    case = next(case for case in BY_DIALECT["pydantic_ai_v5_nocontent"] if case.name == "loop")
+    shown = " ".join(CliRunner().invoke(scan_app, [str(case.files("sdk-json")[0])]).stdout.split())
+    assert "6 calls carried no arguments and could not be judged." in shown
+    assert "arguments on spans of pydantic_ai: InstrumentationSettings(include_content=True)" in shown

@@ -250,7 +250,7 @@ class Recorder:
             later = len(scope.model_starts) - bisect_right(scope.model_starts, fact.start_ns)
             call.round = max(turn.iterations - later, 1)
         if call.args is MISSING and call.input_hash is None:
-            self._complaints.lacks_arguments(fact.dialect)
+            self._complaints.lacks_arguments(fact.dialect, fact.scope)
         turn.begin_call(call)
         turn.end_call(call)
 
@@ -313,7 +313,7 @@ class Recorder:
             scope.round_end_ns = max(scope.round_end_ns, fact.end_ns)
             if not turn.iterations:
                 fact.call.round = scope.round
-            self._complaints.lacks_arguments(fact.dialect)
+            self._complaints.lacks_arguments(fact.dialect, fact.scope)
             turn.begin_call(fact.call)
             turn.end_call(fact.call)
 
