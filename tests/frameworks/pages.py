@@ -20,7 +20,7 @@ from opentelemetry import trace
 
 trace.get_tracer_provider().shutdown()  # ends every turn
 print("--- metrics")
-print(urllib.request.urlopen("http://127.0.0.1:{port}/metrics").read().decode())
+print(urllib.request.urlopen("http://127.0.0.1:{port}/metrics").read().decode(), end="--- end\\n")
 """
 
 
@@ -51,11 +51,10 @@ def surroundings(model: stub_model.StubModel, home: Path) -> dict[str, str]:
     }
 
 
-class Ran:
-    """A page's script that has run: what it said, and what a scrape of it showed."""
+class Shown:
+    """What a scrape of a script showed after one of its parts."""
 
-    def __init__(self, said: str, metrics: str) -> None:
-        self.said = said
+    def __init__(self, metrics: str) -> None:
         self._metrics = metrics
 
     def __call__(self, name: str, **labels: str) -> float:
@@ -63,13 +62,13 @@ class Ran:
         return total(self._metrics, name, labels)
 
 
-def run(page: str, model: stub_model.StubModel, home: Path, *code: str) -> Ran:
-    """Run code of a page as one script."""
+def run(page: str, model: stub_model.StubModel, home: Path, *parts: str) -> list[Shown]:
+    """Run code of a page as one script, and scrape it after each part."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     script = home / "agent.py"
-    script.write_text("\n\n".join(code).replace("port=9464", f"port={port}") + _SCRAPE.format(port=port))
+    script.write_text("".join(part.replace("port=9464", f"port={port}") + _SCRAPE.format(port=port) for part in parts))
     ran = subprocess.run(
         [sys.executable, "-W", "ignore", str(script)],
         env=surroundings(model, home) | exports(page),
@@ -80,20 +79,7 @@ def run(page: str, model: stub_model.StubModel, home: Path, *code: str) -> Ran:
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
-    said, _, metrics = ran.stdout.partition("--- metrics\n")
-    return Ran(said, metrics)
-
-
-def check_the_first_block(page: str, model: stub_model.StubModel, home: Path, agent: str) -> None:
-    """Assert that a page's first script counts all that its agent does, under this name."""
-    counts = run(page, model, home, *blocks(page, "Install", "python"))
-    assert counts("agent_turns_total", agent=agent, stop_reason="final_answer") == counts("agent_turns_total") == 1
-    assert counts("agent_tool_calls_total", agent=agent, tool=stub_model.TOOL, outcome="ok") == 2
-    assert counts("agent_tool_calls_total") == 2
-    assert counts("agent_model_calls_total", agent=agent) == counts("agent_model_calls_total") == 3
-    assert counts("agent_tokens_total", agent=agent, type="input") == 3 * stub_model.INPUT_TOKENS
-    assert counts("agent_tokens_total", agent=agent, type="output") == 3 * stub_model.OUTPUT_TOKENS
-    assert counts("turnwatch_fingerprint_missing_total") == counts("turnwatch_internal_errors_total") == 0
+    return [Shown(metrics) for metrics in re.findall(r"--- metrics\n(.*?)--- end\n", ran.stdout, re.DOTALL)]
 
 
 def first_healthy_then_a_loop(number: int, request: stub_model.Request) -> stub_model.Reply:
@@ -103,10 +89,24 @@ def first_healthy_then_a_loop(number: int, request: stub_model.Request) -> stub_
     return stub_model.loop_until_nudged(number - 3, request)
 
 
-def check_the_guard(page: str, model: stub_model.StubModel, home: Path, then: str = "") -> None:
-    """Assert that a page's guard, behind its first script, nudges an agent out of a loop."""
+def check(page: str, model: stub_model.StubModel, home: Path, agent: str, then: str = "") -> None:
+    """Assert that a page's first script counts all that its agent does, and that its guard ends a loop.
+
+    Args:
+        page, model, home: See ``run``; the model follows ``first_healthy_then_a_loop``.
+        agent: The name under which the first script's agent is counted.
+        then: What runs the agent, where the guard's block does not.
+    """
     guard = blocks(page, "Guard", "python")[0]
-    counts = run(page, model, home, *blocks(page, "Install", "python"), guard, then)
+    counts, guarded = run(page, model, home, *blocks(page, "Install", "python"), f"{guard}\n{then}")
+    assert counts("agent_turns_total", agent=agent, stop_reason="final_answer") == counts("agent_turns_total") == 1
+    assert counts("agent_tool_calls_total", agent=agent, tool=stub_model.TOOL, outcome="ok") == 2
+    assert counts("agent_tool_calls_total") == 2
+    assert counts("agent_model_calls_total", agent=agent) == counts("agent_model_calls_total") == 3
+    assert counts("agent_tokens_total", agent=agent, type="input") == 3 * stub_model.INPUT_TOKENS
+    assert counts("agent_tokens_total", agent=agent, type="output") == 3 * stub_model.OUTPUT_TOKENS
+    assert counts("turnwatch_fingerprint_missing_total") == counts("turnwatch_internal_errors_total") == 0
     assert any(request.was_nudged for request in model.requests)
     assert len(model.requests) <= 3 + 6
-    assert counts("turnwatch_internal_errors_total") == 0
+    assert guarded("agent_loops_detected_total") > 0
+    assert guarded("turnwatch_internal_errors_total") == 0

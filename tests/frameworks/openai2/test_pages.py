@@ -2,7 +2,7 @@
 
 import pytest
 
-from frameworks import pages, stub_model
+from frameworks import pages
 
 # By page, the name under which its agent is counted.
 AGENTS = {"google-adk": "support_bot", "llamaindex": "support-bot", "strands": "support-bot"}
@@ -20,12 +20,6 @@ asyncio.run(ask())
 
 
 @pytest.mark.parametrize("page", AGENTS)
-def test_the_first_block_of_a_page_counts_everything(page, model, tmp_path):
-    model.script = stub_model.healthy
-    pages.check_the_first_block(page, model, tmp_path, AGENTS[page])
-
-
-@pytest.mark.parametrize("page", AGENTS)
-def test_the_guard_of_a_page_guards(page, model, tmp_path):
+def test_the_blocks_of_a_page_count_and_guard(page, model, tmp_path):
     model.script = pages.first_healthy_then_a_loop
-    pages.check_the_guard(page, model, tmp_path, RUN_THE_AGENT if page == "llamaindex" else "")
+    pages.check(page, model, tmp_path, AGENTS[page], RUN_THE_AGENT if page == "llamaindex" else "")

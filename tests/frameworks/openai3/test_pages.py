@@ -20,14 +20,25 @@ AGENTS = {
     "smolagents": "support_bot",
 }
 
-RUN_THE_TOOLS = """
+THEN = {
+    "anthropic": """
 client.beta.messages.tool_runner(
     model="claude-haiku-4-5",
     max_tokens=1000,
     messages=[{"role": "user", "content": "Where are the orders of C-7841?"}],
     tools=[search_orders],
 ).until_done()
-"""
+""",
+    "openai": """
+while (reply := client.chat.completions.create(model="gpt-5-mini", messages=messages, tools=TOOLS)).choices:
+    message = reply.choices[0].message
+    if not message.tool_calls:
+        break
+    messages.append(message)
+    for call in message.tool_calls:
+        messages.append({"role": "tool", "tool_call_id": call.id, "content": "no orders"})
+""",
+}
 
 
 def _as_the_page_answers(page, script):
@@ -41,24 +52,17 @@ def _as_the_page_answers(page, script):
 
 
 @pytest.mark.parametrize("page", AGENTS)
-def test_the_first_block_of_a_page_counts_everything(page, model, tmp_path):
-    model.script = _as_the_page_answers(page, stub_model.healthy)
-    pages.check_the_first_block(page, model, tmp_path, AGENTS[page])
-
-
-@pytest.mark.parametrize("page", [page for page in AGENTS if page != "openai"])
-def test_the_guard_of_a_page_guards(page, model, tmp_path):
+def test_the_blocks_of_a_page_count_and_guard(page, model, tmp_path):
     model.script = _as_the_page_answers(page, pages.first_healthy_then_a_loop)
-    pages.check_the_guard(page, model, tmp_path, RUN_THE_TOOLS if page == "anthropic" else "")
+    pages.check(page, model, tmp_path, AGENTS[page], THEN.get(page, ""))
 
 
 def test_the_page_about_mcp(model, tmp_path):
-    counts = pages.run("mcp", model, tmp_path, *pages.blocks("mcp", "Install", "python"))
-    assert counts("agent_tool_calls_total", agent="support-bot", tool=stub_model.TOOL, outcome="ok") == 1
-    assert counts("turnwatch_fingerprint_missing_total") == 1
     both = [*pages.blocks("mcp", "Install", "python"), *pages.blocks("mcp", "Guard", "python")]
-    counts = pages.run("mcp", model, tmp_path, *both)
-    assert counts("agent_tool_calls_total", agent="support-bot", tool=stub_model.TOOL, outcome="ok") == 2
+    counts, guarded = pages.run("mcp", model, tmp_path, *both)
+    for number, shown in enumerate((counts, guarded), 1):
+        assert shown("agent_tool_calls_total", agent="support-bot", tool=stub_model.TOOL, outcome="ok") == number
+        assert shown("turnwatch_fingerprint_missing_total") == 1  # what only MCP's own spans tell of
 
 
 def test_the_page_about_the_claude_agent_sdk(model, service, tmp_path):
