@@ -12,7 +12,14 @@ from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from turnwatch.sources.spans.facts import ModelFact
-from turnwatch.sources.spans.messages import answered_to, asked_of, carries_reply, reply_text, wants_tools
+from turnwatch.sources.spans.messages import (
+    answered_to,
+    asked_of,
+    carries_reply,
+    has_flat_reply,
+    reply_text,
+    wants_tools,
+)
 from turnwatch.sources.spans.scope import Fact, Scope
 
 K = TypeVar("K", bound=Hashable)
@@ -82,6 +89,8 @@ class LooseCalls:
             for scope in self._waiting.get(reply, ()):
                 if not scope.is_turn and scope.into is None and scope.pending and is_same_reply(scope.pending[0], fact):
                     self._waiting[reply].remove(scope)
+                    if not self._waiting[reply]:
+                        del self._waiting[reply]
                     return scope
         return None
 
@@ -104,6 +113,8 @@ def _replies(fact: ModelFact) -> Iterator[Hashable]:
     """What shows other spans to tell of the same reply: its id, and where they leave that out the reply itself."""
     if fact.response_id:
         yield fact.response_id
+    if not has_flat_reply(fact.attributes):
+        return  # of a convention in which no call is told of again, and its messages are not worth reading
     asked = tuple(request.call_id for request in asked_of(fact.attributes) if request.call_id)
     text = "" if asked else reply_text(fact.attributes)
     if asked or text:

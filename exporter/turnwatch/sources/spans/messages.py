@@ -50,11 +50,12 @@ def carries_reply(attributes: Mapping[str, Any]) -> bool:
     for name in _OUTPUTS:
         if attributes.get(name):
             return True
-    return (
-        f"{_OPENINFERENCE_OUT}0.message.role" in attributes
-        or f"{_TRACELOOP_OUT}0.role" in attributes
-        or "gen_ai.tool.call.id" in attributes
-    )
+    return has_flat_reply(attributes) or f"{_TRACELOOP_OUT}0.role" in attributes or "gen_ai.tool.call.id" in attributes
+
+
+def has_flat_reply(attributes: Mapping[str, Any]) -> bool:
+    """Whether a model's reply stands in attributes of its own, as OpenInference has it."""
+    return f"{_OPENINFERENCE_OUT}0.message.role" in attributes
 
 
 def reply_text(attributes: Mapping[str, Any]) -> str:
