@@ -75,7 +75,7 @@ def run(page: str, model: stub_model.StubModel, home: Path, *parts: str) -> list
         cwd=home,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]

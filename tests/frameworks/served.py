@@ -63,7 +63,7 @@ class Service:
         with urllib.request.urlopen(self._metrics, timeout=10) as answer:
             return total(answer.read().decode(), name, labels)
 
-    def wait_for(self, name: str, value: float, seconds: float = 20) -> None:
+    def wait_for(self, name: str, value: float, seconds: float = 60) -> None:
         """Wait until a metric has this value, and fail if it never has."""
         until = time.monotonic() + seconds
         while (found := self(name)) != value:

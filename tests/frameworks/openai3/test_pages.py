@@ -81,7 +81,7 @@ def test_the_page_about_the_claude_agent_sdk(model, service, tmp_path):
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=True,
         )
         assert ran.stdout == "One.\n"
