@@ -132,6 +132,33 @@ def test_where_there_is_no_turn_a_check_does_not_pass(tmp_path: Path, arguments:
     assert "turnwatch: no turn of an agent was found" in result.stderr
 
 
+def without_arguments(number: int) -> list[dict[str, object]]:
+    return [{"tool": "search_orders", "result": "[]"}] * number
+
+
+@pytest.mark.parametrize(("arguments", "code"), [([], 0), (["--fail-on-loop"], 2)])
+def test_where_no_call_could_be_judged_a_check_does_not_pass(tmp_path: Path, arguments: list[str], code: int):
+    file = tmp_path / "blind.jsonl"
+    file.write_text(run("blind", without_arguments(2)))
+    result = scan(file, *arguments)
+    assert result.exit_code == code
+    assert "2 calls carried no arguments and could not be judged." in result.stdout
+    said = "turnwatch: none of the tool calls could be judged: none has arguments or an input hash\n"
+    assert result.stderr == (said if code else "")
+
+
+def test_one_call_that_could_be_judged_is_enough_for_a_check(tmp_path: Path):
+    file = tmp_path / "half_blind.jsonl"
+    file.write_text(run("blind", without_arguments(2)) + HEALTHY)
+    assert scan(file, "--fail-on-loop").exit_code == 0
+
+
+def test_turns_without_tool_calls_pass_a_check(tmp_path: Path):
+    file = tmp_path / "talk.jsonl"
+    file.write_text(run("talk", []))
+    assert scan(file, "--fail-on-loop").exit_code == 0
+
+
 # JUnit
 
 

@@ -83,7 +83,7 @@ def scan_command(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a turn.")] = False,
     fail_on_loop: Annotated[
-        bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck, with 2 when there is no turn.")
+        bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck, with 2 when there was nothing to judge.")
     ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit report, a test case a turn, too.")
@@ -102,7 +102,7 @@ def scan_command(
     or compressed.
 
     Exit codes: 0; 1 with --fail-on-loop and a stuck turn; 2 when something could not be read, or with --fail-on-loop
-    when no turn was found.
+    when no turn was found, or no tool call could be judged.
     """
     settings = load_settings(path=config)
     refuse_unfit((html, junit), paths)
@@ -123,6 +123,9 @@ def scan_command(
             raise typer.Exit(UNREADABLE)
     if fail_on_loop and scanning.table.stuck:
         raise typer.Exit(LOOP_FOUND)
+    if fail_on_loop and scanning.saw_no_arguments:
+        typer.echo("turnwatch: none of the tool calls could be judged: none has arguments or an input hash", err=True)
+        raise typer.Exit(UNREADABLE)
 
 
 class _Scanning:
@@ -155,6 +158,12 @@ class _Scanning:
             self.table.add(item)
             if self._as_json:
                 sys.stdout.buffer.write(json_text(as_row(item), orjson.OPT_APPEND_NEWLINE))
+
+    @property
+    def saw_no_arguments(self) -> bool:
+        """Whether there were tool calls, and none that could be told from another."""
+        total = self._totals.all
+        return 0 < total.tool_calls == total.missing_arguments
 
     def end(self) -> None:
         """Write what is known only at the end."""
