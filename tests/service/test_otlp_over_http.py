@@ -102,6 +102,12 @@ MALFORMED = {
         b' "endTimeUnixNano": "%s"}]}]}]}' % (1, 1, b"9" * 400),
         JSON,
     ),
+    "an attribute's name that is no text": (
+        b'{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "%032x", "spanId": "%016x", "name": "chat",'
+        b' "attributes": [{"key": "gen_ai.tool.name", "value": {"stringValue": "x"}},'
+        b' {"key": 7, "value": {"stringValue": "x"}}]}]}]}]}' % (1, 1),
+        JSON,
+    ),
     "deep JSON": (b'{"resourceSpans":' + b"[" * 5_000, JSON),
     "no gzip": (b"not gzip", {**PROTOBUF, "content-encoding": "gzip"}),
     "half a gzip": (gzip.compress(turn_body())[:-10], {**PROTOBUF, "content-encoding": "gzip"}),

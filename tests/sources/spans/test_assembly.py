@@ -251,6 +251,16 @@ def test_siblings_without_an_id_are_one_call_when_one_lies_within_the_other(stor
     assert story.all_turns()["bot"].iterations == 2
 
 
+def test_a_reply_of_deeply_nested_arguments_fails_no_turn(story):
+    """It is read when its turn ends, and other turns end after it."""
+    deep = "[" * 500 + "]" * 500
+    part = '{"type": "tool_call", "id": "1", "name": "search", "arguments": ' + deep + "}"
+    reply = {"gen_ai.output.messages": '[{"role": "assistant", "parts": [' + part + "]}]"}
+    story.feed(story.chat(9, attributes=reply), story.agent(9))
+    story.feed(story.chat(8, trace=8), story.agent(8, trace=8, name="other"))
+    assert {name: turn.iterations for name, turn in story.all_turns().items()} == {"bot": 1, "other": 1}
+
+
 @pytest.mark.parametrize(
     "number",
     ["9" * 400, "9" * 5_000, 2**64, float("nan"), float("inf"), 1e300, -1],

@@ -201,7 +201,10 @@ def attributes_of_json(pairs: Iterable[dict[str, Any]] | None) -> dict[str, Any]
             text = value.get("stringValue")  # most are texts
             value = json_value(value) if text is None else text
             if value is not None:
-                attributes[pair["key"]] = value
+                name = pair["key"]
+                if type(name) is not str:
+                    raise TypeError("the name of an attribute is no text")
+                attributes[name] = value
     return attributes
 
 

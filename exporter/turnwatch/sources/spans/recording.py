@@ -138,6 +138,13 @@ class Recorder:
             scope.held = None
 
     def _count_model(self, scope: Scope, fact: ModelFact) -> None:
+        """Count a model call that was held back, maybe at the end of its turn, which must not fail with it."""
+        try:
+            self._count_model_and_reply(scope, fact)
+        except Exception:
+            self._watch.internal_error("reading a model call")
+
+    def _count_model_and_reply(self, scope: Scope, fact: ModelFact) -> None:
         turn = scope.turn
         if turn is None:
             return

@@ -15,6 +15,8 @@ from turnwatch.sources.spans.dialect import CONVENTIONS
 _MAX_LITERAL_CHARS: Final = 65_536
 # Names and ids are kept for as long as a turn is open, and names become labels.
 _LONGEST_NAME: Final = 256
+# As deep as attributes themselves are read; text that holds JSON may be nested without end.
+_MAX_DEPTH: Final = 32
 _ANYWHERE = CONVENTIONS.redacted_anywhere
 _WHOLE = CONVENTIONS.redacted_whole
 
@@ -44,7 +46,7 @@ def shortened(name: str) -> str:
     return name[:_LONGEST_NAME]
 
 
-def is_redacted(value: object) -> bool:
+def is_redacted(value: object, depth: int = _MAX_DEPTH) -> bool:
     """Whether a value was taken out. Two values that were taken out are not the same value."""
     if type(value) is str:
         if value in _WHOLE:
@@ -53,10 +55,12 @@ def is_redacted(value: object) -> bool:
             if marker in value:
                 return True
         return False
+    if depth <= 0:
+        return False
     if isinstance(value, dict):
-        return any(is_redacted(member) for member in value.values())
+        return any(is_redacted(member, depth - 1) for member in value.values())
     if isinstance(value, (list, tuple)):
-        return any(is_redacted(member) for member in value)
+        return any(is_redacted(member, depth - 1) for member in value)
     return False
 
 
