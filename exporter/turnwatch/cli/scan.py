@@ -83,7 +83,7 @@ def scan_command(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a turn.")] = False,
     fail_on_loop: Annotated[
-        bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck, with 2 when there was nothing to judge.")
+        bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck, 2 when nothing could be judged.")
     ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit report, a test case a turn, too.")
