@@ -20,7 +20,7 @@ from turnwatch.sources.spans.messages import (
     reply_text,
     wants_tools,
 )
-from turnwatch.sources.spans.scope import Fact, Scope
+from turnwatch.sources.spans.scope import Fact, Scope, ToldModel, is_same_model_call, share_time
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -36,7 +36,7 @@ class LooseCalls:
     def __init__(self) -> None:
         self._by_call_id: OrderedDict[str, Scope] = OrderedDict()
         self._by_conversation: OrderedDict[str, Scope] = OrderedDict()
-        self._by_reply: OrderedDict[str, Scope] = OrderedDict()
+        self._by_reply: OrderedDict[str, tuple[ToldModel, Scope]] = OrderedDict()
         self._waiting: OrderedDict[Hashable, list[Scope]] = OrderedDict()
 
     def clear(self) -> None:
@@ -49,9 +49,9 @@ class LooseCalls:
     def scope_for(self, fact: ModelFact, conversation: str | None) -> Scope | None:
         """The open turn that this model call goes on with, or None when it begins one."""
         if fact.response_id:
-            scope = self._by_reply.get(fact.response_id)  # the same call by another instrumentation
-            if scope is not None and not scope.closed:
-                return scope
+            told, scope = self._by_reply.get(fact.response_id, (None, None))
+            if told is not None and scope is not None and not scope.closed and is_same_model_call(told, fact):
+                return scope  # the same call by another instrumentation
         if conversation is not None:
             scope = self._by_conversation.get(conversation)
             if scope is not None and not scope.closed and scope.due is None:
@@ -97,7 +97,7 @@ class LooseCalls:
     def goes_on(self, scope: Scope, fact: ModelFact, attributes: Mapping[str, Any], conversation: str | None) -> bool:
         """Note what the reply asked for; False when it asked for nothing, which ends the turn."""
         if fact.response_id:
-            _put(self._by_reply, fact.response_id, scope)
+            _put(self._by_reply, fact.response_id, (ToldModel(fact), scope))
         asked = scope.asked or ()
         for request in asked:
             if request.call_id:
@@ -129,7 +129,7 @@ def is_same_reply(told: Fact, fact: ModelFact) -> bool:
     if not isinstance(told, ModelFact) or told.scope == fact.scope:
         return False
     if told.response_id and fact.response_id:
-        return told.response_id == fact.response_id
+        return told.response_id == fact.response_id and share_time(told, fact)
     mine, theirs = fact.call.usage, told.call.usage
     return (
         fact.start_ns <= told.start_ns

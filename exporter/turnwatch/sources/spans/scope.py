@@ -245,11 +245,12 @@ class Scope:
 def is_same_model_call(one: ModelFact | ToldModel, other: ModelFact) -> bool:
     """Whether two spans stand for one model call.
 
-    Two instrumentations of one client give the same reply's id. Where one of them gives none, their spans
-    lie within each other and count the same tokens.
+    Two instrumentations of one client give the same reply's id, and their spans share time: some servers draw
+    the ids of their replies from few, so that the id alone says little. Where one of them gives none, their
+    spans lie within each other and count the same tokens.
     """
     if one.response_id and other.response_id:
-        return one.response_id == other.response_id
+        return one.response_id == other.response_id and share_time(one, other)
     if one.scope == other.scope:
         return False
     if not _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns):
@@ -268,11 +269,10 @@ def _tokens(one: ModelFact | ToldModel) -> tuple[int, int] | None:
 def is_same_tool_call(one: ToldTool, other: ToolFact) -> bool:
     """Whether two spans of different instrumentations, neither inside the other, stand for one tool call."""
     first, second = one, other.call
-    if one.scope == other.scope:
-        # One instrumentation uses an id twice only for two spans of one call, which then overlap.
-        return bool(first.call_id) and first.call_id == second.call_id and _overlap(one, other)
     if first.call_id and second.call_id:
-        return first.call_id == second.call_id
+        return first.call_id == second.call_id and share_time(one, other)
+    if one.scope == other.scope:
+        return False
     if not is_same_tool_name(first.tool, second.tool):
         return False
     return _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns)
@@ -283,8 +283,11 @@ def is_same_tool(one: ToolCall, other: ToolCall) -> bool:
     return is_same_tool_name(one.tool, other.tool)
 
 
-def _overlap(one: ToldTool, other: ToolFact) -> bool:
-    return one.start_ns < other.end_ns and other.start_ns < one.end_ns
+def share_time(one: Fact | ToldTool | ToldModel, other: Fact) -> bool:
+    """Whether two spans run at the same time. One that begins as the other ends comes after it."""
+    if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
+        return True
+    return one.start_ns == other.start_ns and one.end_ns == other.end_ns
 
 
 def _lies_within(start: int, end: int, other_start: int, other_end: int) -> bool:
