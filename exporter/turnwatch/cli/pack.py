@@ -173,7 +173,7 @@ def deploy_pack(
         return
     for target, changed in deploy(targets, prune=prune, force=force):
         for change in changed:
-            typer.echo(f"{target.name}: {change.action} {change.what}")
+            typer.echo(f"{target.name}: {change.done}")
         if not changed:
             typer.echo(f"{target.name}: up to date")
 

@@ -93,7 +93,9 @@ def test_what_others_made_is_replaced_only_with_force(prometheus, rules_folder):
     file.write_text("groups: []\n", encoding="utf-8")
     assert "--force" in error_of(run("deploy", *to(prometheus, rules_folder)), DeployConflictError)
     assert file.read_text(encoding="utf-8") == "groups: []\n"
-    assert run("deploy", *to(prometheus, rules_folder, "--force")).exit_code == 0
+    result = run("deploy", *to(prometheus, rules_folder, "--force"))
+    assert result.output == f"Prometheus: replaced {file} (backup at {file}.bak)\n"
+    assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == "groups: []\n"
     assert loaded_groups(prometheus) == GROUPS
 
 
@@ -154,14 +156,61 @@ def alertmanager(tmp_path):
         yield url, file
 
 
+def fill_in(pack):
+    """Put addresses of one's own in the place of the example's."""
+    routes = pack / ALERTMANAGER_FILE
+    filled = routes.read_text("utf-8").replace("example.com", "corp.test").replace("127.0.0.1:8080", "127.0.0.1:9")
+    routes.write_text(filled.replace("agents-chat", "agents-room"), "utf-8")
+
+
 def test_routes_are_deployed_once_and_then_up_to_date(alertmanager, pack):
     url, file = alertmanager
-    routes = pack / ALERTMANAGER_FILE
-    routes.write_text(routes.read_text("utf-8").replace("agents-chat", "agents-room"), "utf-8")
+    fill_in(pack)
     target = ["--alertmanager-url", url, "--alertmanager-file", file]
     assert run("deploy", pack, *target).output == f"Alertmanager: update {file}\n"
     assert "agents-room" in get_json(f"{url}/api/v2/status")["config"]["original"]
     assert run("deploy", pack, *target).output == "Alertmanager: up to date\n"
+
+
+THEIRS = "route: {receiver: on-call}\nreceivers: [{name: on-call, webhook_configs: [{url: http://127.0.0.1:9/}]}]\n"
+
+
+def test_an_alertmanager_file_of_ones_own_is_not_replaced_by_the_example(alertmanager, pack):
+    url, file = alertmanager
+    file.write_text(THEIRS, encoding="utf-8")
+    target = ["--alertmanager-url", url, "--alertmanager-file", file]
+    said = error_of(run("deploy", pack, *target), DeployConflictError)
+    assert f"Merge routes, inhibition and receivers of {pack / ALERTMANAGER_FILE} into it by hand" in said
+    said = error_of(run("deploy", pack, *target, "--force"))
+    assert "agents-page: email_configs.smarthost (example.com)" in said
+    assert "agents-chat: webhook_configs.url (127.0.0.1:8080)" in said
+    assert "Put your own receivers into it, or leave --alertmanager-url and --alertmanager-file out" in said
+    assert file.read_text(encoding="utf-8") == THEIRS
+
+
+def test_an_alertmanager_file_that_force_replaces_is_kept_beside_it(alertmanager, pack):
+    url, file = alertmanager
+    file.write_text(THEIRS, encoding="utf-8")
+    older = file.with_name(f"{file.name}.bak")
+    older.write_text("older", encoding="utf-8")
+    fill_in(pack)
+    result = run("deploy", pack, "--alertmanager-url", url, "--alertmanager-file", file, "--force")
+    assert result.output == f"Alertmanager: replaced {file} (backup at {file}.bak2)\n"
+    assert file.with_name(f"{file.name}.bak2").read_text(encoding="utf-8") == THEIRS
+    assert older.read_text(encoding="utf-8") == "older"
+
+
+def test_a_refused_replacement_leaves_no_backup(alertmanager, pack):
+    url, file = alertmanager
+    file.write_text(THEIRS, encoding="utf-8")
+    fill_in(pack)
+    routes = pack / ALERTMANAGER_FILE
+    routes.write_text(routes.read_text("utf-8").replace("group_wait: 10s", "group_wait: soon"), "utf-8")
+    before = sorted(file.parent.iterdir())
+    target = ["--alertmanager-url", url, "--alertmanager-file", file]
+    assert "as they were before" in error_of(run("deploy", pack, *target, "--force"))
+    assert file.read_text(encoding="utf-8") == THEIRS
+    assert sorted(file.parent.iterdir()) == before
 
 
 def test_routes_that_the_server_refuses_are_taken_back_with_their_template(alertmanager, pack):

@@ -215,4 +215,7 @@ def test_a_file_that_only_its_owner_could_read_stays_so(foreign):
         target.apply(target.changes(prune=False))
     assert stat.S_IMODE(foreign.stat().st_mode) == 0o600
     assert PASSWORD not in foreign.read_text("utf-8")
-    assert sorted(path.name for path in foreign.parent.iterdir()) == ["alertmanager.yml", "turnwatch.tmpl"]
+    backup = foreign.with_name("alertmanager.yml.bak")
+    assert stat.S_IMODE(backup.stat().st_mode) == 0o600
+    assert backup.read_text("utf-8") == FOREIGN
+    assert sorted(path.name for path in foreign.parent.iterdir()) == [foreign.name, backup.name, "turnwatch.tmpl"]

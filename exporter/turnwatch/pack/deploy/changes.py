@@ -28,11 +28,24 @@ class Change:
         action: "conflict" where it is there, differs, and was not made by turnwatch.
         what: The file or the dashboard.
         diff: Unified diff, both sides normalised.
+        backup: Where a conflict is kept once ``force`` has replaced it; "" for nowhere.
+        instead: What somebody can do about a conflict instead of replacing it.
+        refused: Why it is not made, not even by force; "" for no reason.
     """
 
     action: Action
     what: str
     diff: str
+    backup: str = ""
+    instead: str = ""
+    refused: str = ""
+
+    @property
+    def done(self) -> str:
+        """The change in words, once it is made."""
+        if self.action != "conflict":
+            return f"{self.action} {self.what}"
+        return f"replaced {self.what}" + (f" (backup at {self.backup})" if self.backup else "")
 
 
 class Target(Protocol):
@@ -75,19 +88,18 @@ def deploy(
 
     Raises:
         DeployConflictError: Something that turnwatch did not make would be replaced, and ``force`` is not set.
-        DeployError: It did not go well; what had been changed on that server was taken back.
+        DeployError: A change is refused, and nothing was changed; or it did not go well, and what had been changed on
+            that server was taken back.
     """
     planned = [(target, target.changes(prune=prune)) for target in targets]
-    conflicts = [
-        f"{target.name}: {change.what}"
-        for target, changes in planned
-        for change in changes
-        if change.action == "conflict"
-    ]
+    every = [(target.name, change) for target, changes in planned for change in changes]
+    conflicts = [(name, change) for name, change in every if change.action == "conflict"]
     if conflicts and not force:
-        raise DeployConflictError(
-            f"not made by turnwatch: {', '.join(conflicts)}; --force replaces it. Nothing was changed"
-        )
+        those = ", ".join(f"{name}: {change.what}" for name, change in conflicts)
+        instead = "".join(f". {change.instead}" for _, change in conflicts if change.instead)
+        raise DeployConflictError(f"not made by turnwatch: {those}; --force replaces it{instead}. Nothing was changed")
+    if refused := [f"{name}: {change.refused}" for name, change in every if change.refused]:
+        raise DeployError(f"{'; '.join(refused)}. Nothing was changed")
     for target, changes in planned:
         if changes:
             target.apply(changes)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import yaml
 
-from turnwatch.pack.deploy.changes import Action, Change, DeployError, text_diff
+from turnwatch.pack.deploy.changes import Change, DeployError, text_diff
 from turnwatch.pack.deploy.http import Server
+from turnwatch.pack.deploy.placeholders import placeholders
 from turnwatch.pack.deploy.secrets import as_shown
 from turnwatch.pack.render import ALERTMANAGER_FILE, GENERATED, RULES_FILE, TEMPLATE_FILE
 
@@ -32,6 +35,8 @@ class FileTarget:
         missing_from: What the server lacks of it, once it has been reloaded; None for nothing.
         is_left_over: Whether a file that begins with our mark and is not among ``files`` is one of this server's.
         with_secrets: Those of ``files`` that a diff must not show whole.
+        instead: What can be done about a file of somebody else's in the place of one of ``files``.
+        refused: Why one of ``files`` is not to be written.
     """
 
     def __init__(
@@ -42,6 +47,8 @@ class FileTarget:
         missing_from: Callable[[Server], str | None],
         is_left_over: Callable[[bytes], bool],
         with_secrets: frozenset[Path] = frozenset(),
+        instead: Mapping[Path, str] = MappingProxyType({}),
+        refused: Mapping[Path, str] = MappingProxyType({}),
     ) -> None:
         self.name = name
         self._server = server
@@ -49,6 +56,8 @@ class FileTarget:
         self._missing_from = missing_from
         self._is_left_over = is_left_over
         self._with_secrets = with_secrets
+        self._instead = instead
+        self._refused = refused
         self._seen: dict[Path, bytes | None] = {}
 
     def changes(self, *, prune: bool) -> list[Change]:
@@ -64,10 +73,17 @@ class FileTarget:
         for path, content in self._files.items():
             there = self._seen[path] = _content_of(path)
             if there is None:
-                yield Change("create", str(path), self._diff(b"", content, path))
+                yield Change("create", str(path), self._diff(b"", content, path), refused=self._refused.get(path, ""))
             elif there != content:
-                action: Action = "update" if there.startswith((_MARK, _TEMPLATE_MARK)) else "conflict"
-                yield Change(action, str(path), self._diff(there, content, path))
+                is_ours = there.startswith((_MARK, _TEMPLATE_MARK))
+                yield Change(
+                    "update" if is_ours else "conflict",
+                    str(path),
+                    self._diff(there, content, path),
+                    backup="" if is_ours else str(_unused_name(path)),
+                    instead=self._instead.get(path, ""),
+                    refused=self._refused.get(path, ""),
+                )
         if prune:
             for path in sorted({other for file in self._files for other in file.parent.iterdir()} - self._files.keys()):
                 there = None if path.is_symlink() or not path.is_file() else _content_of(path)
@@ -92,6 +108,10 @@ class FileTarget:
                 there = _content_of(path)
                 if there != self._seen[path]:
                     raise DeployError(f"{path} was changed by somebody else in the meantime")
+                if change.backup:
+                    backup = Path(change.backup)
+                    before[backup] = None
+                    _put(backup, there, like=path)
                 before[path] = there
                 _put(path, None if change.action == "delete" else self._files[path])
             self._reload()
@@ -183,7 +203,27 @@ def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
     def is_left_over(content: bytes) -> bool:
         return content.startswith(_TEMPLATE_MARK)
 
-    return FileTarget("Alertmanager", server, files, missing_from, is_left_over, frozenset({config_file}))
+    source = pack / ALERTMANAGER_FILE
+    instead = (
+        f"Merge routes, inhibition and receivers of {source} into it by hand (docs/alerts.md), or leave"
+        " --alertmanager-url and --alertmanager-file out"
+    )
+    refused = {}
+    if found := placeholders(wanted):
+        refused[config_file] = (
+            f"{source} has the example's addresses, which lead nowhere: {', '.join(found)}. Put your own receivers into"
+            " it, or leave --alertmanager-url and --alertmanager-file out"
+        )
+    return FileTarget(
+        "Alertmanager",
+        server,
+        files,
+        missing_from,
+        is_left_over,
+        frozenset({config_file}),
+        {config_file: instead},
+        refused,
+    )
 
 
 def _groups(content: str) -> list[Any]:
@@ -244,11 +284,20 @@ def _content_of(path: Path) -> bytes | None:
         return None
 
 
-def _put(path: Path, content: bytes | None) -> None:
+def _unused_name(path: Path) -> Path:
+    """A name for a backup of this file, beside it: one that is not an older backup's."""
+    numbers = itertools.count(2)
+    name = path.with_name(f"{path.name}.bak")
+    while os.path.lexists(name):
+        name = path.with_name(f"{path.name}.bak{next(numbers)}")
+    return name
+
+
+def _put(path: Path, content: bytes | None, *, like: Path | None = None) -> None:
     """Write a whole file or none: a server that reloads by itself must not read half of one.
 
     A new name each time, so that nobody can have put a link there; and what could not read the file before, for there
-    may be passwords in it, cannot after.
+    may be passwords in it, cannot after. A new file is ``like`` another one, or as any new file.
     """
     if content is None:
         path.unlink(missing_ok=True)
@@ -259,7 +308,7 @@ def _put(path: Path, content: bytes | None) -> None:
     try:
         beside.write_bytes(content)
         try:
-            there = path.stat()
+            there = (like or path).stat()
         except FileNotFoundError:
             beside.chmod(0o666 & ~_umask())
         else:
