@@ -19,6 +19,7 @@ from turnwatch.settings import Service
 
 _HEADER_BYTES: Final = 65_536
 _KEEP_ALIVE_SECONDS: Final = 75
+_MOST_PIPELINED: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +134,12 @@ class _PatientProtocol(HttpToolsProtocol):
             self.send_400_response("Too many header bytes.")
         elif self._is_between_bodies and (self.cycle is None or self.cycle.response_complete):
             self._await_headers()
+
+    def on_message_begin(self) -> None:
+        # One read may hold ten thousand small requests, and each that waits takes some kilobytes.
+        if len(self.pipeline) >= _MOST_PIPELINED:
+            raise ValueError("too many requests wait on one connection")  # which the parser makes a 400
+        super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         # A trailer says nothing of how the request is to be read (RFC 9110, 6.5.1).
