@@ -46,8 +46,15 @@ def loaded(content):
 
 @pytest.fixture
 def server():
-    """A Prometheus that takes everything and has the shipped rules."""
-    with answering(lambda request: request.reply(200, loaded(SHIPPED))) as (url, _):
+    """A Prometheus that takes everything and has the shipped rules once it has been reloaded."""
+    held = [json.dumps({"data": {"groups": []}})]
+
+    def answer(request):
+        if request.command == "POST":
+            held[0] = loaded(SHIPPED)
+        request.reply(200, held[0])
+
+    with answering(answer) as (url, _):
         yield Server(url)
 
 
@@ -166,10 +173,10 @@ def test_bytes_that_are_no_text_are_put_back_as_they_were(folder):
 
 
 @pytest.mark.parametrize("body", ["{}", '{"data": {"groups": [1]}}', "[]", "null", "<html>", "[" * 100_000])
-def test_a_server_of_another_kind_is_noticed_and_the_file_taken_back(folder, body):
+def test_a_server_of_another_kind_is_noticed_before_anything_is_written(folder, body):
     with answering(lambda request: request.reply(200, body)) as (url, _):
         said = error_of(run("deploy", *to(Server(url), folder)))
-    assert "as they were before" in said
+    assert "it answers as no such server does. Nothing was changed" in said or "something else than JSON" in said
     assert list(folder.iterdir()) == []
 
 
@@ -202,6 +209,7 @@ def test_a_conflict_on_one_server_leaves_the_others_as_they_are(server, folder, 
 
 
 def test_other_thresholds_in_a_file_of_the_same_name_are_noticed(folder):
+    (folder / "turnwatch.rules.yaml").write_text(SHIPPED + "# older\n", encoding="utf-8")
     other = loaded(SHIPPED.replace("limit 8 unless", "limit 9 unless"))
     with answering(lambda request: request.reply(200, other)) as (url, _):
         assert "it holds other rules" in error_of(run("deploy", *to(Server(url), folder)))

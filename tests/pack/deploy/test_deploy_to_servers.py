@@ -128,6 +128,24 @@ def test_a_folder_that_the_server_does_not_read_is_noticed(prometheus, tmp_path)
     assert list(elsewhere.iterdir()) == []
 
 
+def test_the_same_rules_from_another_folder_do_not_count(prometheus, rules_folder, tmp_path):
+    run("deploy", *to(prometheus, rules_folder))
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    said = error_of(run("deploy", *to(prometheus, elsewhere)))
+    assert f"its rule_files do not name {elsewhere}" in said
+    assert f"what it has is of {rules_folder}/turnwatch.rules.yaml" in said
+    assert list(elsewhere.iterdir()) == []
+    assert loaded_groups(prometheus) == GROUPS
+
+
+def test_a_file_that_was_removed_and_not_unloaded_can_be_deployed_again(prometheus, rules_folder):
+    run("deploy", *to(prometheus, rules_folder))
+    (rules_folder / "turnwatch.rules.yaml").unlink()
+    assert run("deploy", *to(prometheus, rules_folder)).exit_code == 0
+    assert loaded_groups(prometheus) == GROUPS
+
+
 def test_a_server_that_takes_no_reloads_is_left_alone(start_prometheus, rules_folder):
     with start_prometheus() as url:
         assert "--web.enable-lifecycle" in error_of(run("deploy", *to(url, rules_folder)))

@@ -32,7 +32,8 @@ class FileTarget:
         name: The server's.
         server: Where it is.
         files: What is to be in which file.
-        missing_from: What the server lacks of it, once it has been reloaded; None for nothing.
+        look: Asked before the first file is written, with the files that are new. What it returns is asked once the
+            server has been reloaded: what it lacks, or None for nothing.
         is_left_over: Whether a file that begins with our mark and is not among ``files`` is one of this server's.
         with_secrets: Those of ``files`` that a diff must not show whole.
         instead: What can be done about a file of somebody else's in the place of one of ``files``.
@@ -44,7 +45,7 @@ class FileTarget:
         name: str,
         server: Server,
         files: Mapping[Path, str],
-        missing_from: Callable[[Server], str | None],
+        look: Callable[[Server, frozenset[Path]], Callable[[], str | None]],
         is_left_over: Callable[[bytes], bool],
         with_secrets: frozenset[Path] = frozenset(),
         instead: Mapping[Path, str] = MappingProxyType({}),
@@ -53,7 +54,7 @@ class FileTarget:
         self.name = name
         self._server = server
         self._files = {path: content.encode() for path, content in files.items()}
-        self._missing_from = missing_from
+        self._look = look
         self._is_left_over = is_left_over
         self._with_secrets = with_secrets
         self._instead = instead
@@ -103,6 +104,7 @@ class FileTarget:
     def _apply(self, changes: list[Change]) -> None:
         before: dict[Path, bytes | None] = {}
         try:
+            lacking = self._look(self._server, frozenset(Path(new.what) for new in changes if new.action == "create"))
             for change in changes:
                 path = Path(change.what)
                 there = _content_of(path)
@@ -115,7 +117,7 @@ class FileTarget:
                 before[path] = there
                 _put(path, None if change.action == "delete" else self._files[path])
             self._reload()
-            if fault := self._missing_from(self._server):
+            if fault := lacking():
                 raise DeployError(f"{self.name} was reloaded, but {fault}")
         except BaseException as error:
             taken_back = self._take_back(before)
@@ -155,26 +157,37 @@ def prometheus(server: Server, rules_folder: Path, pack: Path) -> FileTarget:
     """
     content = (pack / RULES_FILE).read_text(encoding="utf-8")
     wanted = [(group["name"], [_as_loaded(rule) for rule in group["rules"]]) for group in _groups(content)]
-    file_name = Path(RULES_FILE).name
+    path = rules_folder / Path(RULES_FILE).name
 
-    def missing_from(server: Server) -> str | None:
-        loaded: dict[str, list[Any]] = {}
+    def loaded(server: Server) -> dict[str, list[Any]]:
+        files: dict[str, list[Any]] = {}
         for group in server.ask("GET", "/api/v1/rules").json()["data"]["groups"]:
             # Another team may have a file of this name, too.
-            if group["file"].rpartition("/")[2] == file_name:
+            if group["file"].rpartition("/")[2] == path.name:
                 rules = [_as_loaded(rule) for rule in group["rules"]]
-                loaded.setdefault(group["file"], []).append((group["name"], rules))
-        if any(sorted(groups, key=str) == sorted(wanted, key=str) for groups in loaded.values()):
-            return None
-        if not loaded:
-            return f"it has no rules of {file_name}: name {rules_folder} in its rule_files"
-        return "it holds other rules than the pack's"
+                files.setdefault(group["file"], []).append((group["name"], rules))
+        return files
+
+    def look(server: Server, new: frozenset[Path]) -> Callable[[], str | None]:
+        # Prometheus may see the folder under any path. But what it has of a file that is not there yet is another's.
+        others = {seen for seen in loaded(server) if not _may_be(seen, path)} if path in new else set()
+
+        def lacking() -> str | None:
+            files = loaded(server)
+            if any(sorted(files[name], key=str) == sorted(wanted, key=str) for name in files.keys() - others):
+                return None
+            if not files.keys() - others:
+                elsewhere = f"; what it has is of {', '.join(sorted(others))}" if others else ""
+                return f"its rule_files do not name {rules_folder}: it has no rules of {path}{elsewhere}"
+            return "it holds other rules than the pack's"
+
+        return lacking
 
     def is_left_over(content: bytes) -> bool:
         # Not the pack's other files, which begin alike: the folder may be one that it was rendered to.
         return content.startswith(_MARK) and _document(content).keys() == {"groups"}
 
-    return FileTarget("Prometheus", server, {rules_folder / file_name: content}, missing_from, is_left_over)
+    return FileTarget("Prometheus", server, {path: content}, look, is_left_over)
 
 
 def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
@@ -192,7 +205,7 @@ def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
         config_file: content,
     }
 
-    def missing_from(server: Server) -> str | None:
+    def lacking() -> str | None:
         loaded = yaml.safe_load(server.ask("GET", "/api/v2/status").json()["config"]["original"])
         receivers = [[receiver["name"] for receiver in config["receivers"]] for config in (loaded, wanted)]
         rules = [len(config.get("inhibit_rules", [])) for config in (loaded, wanted)]
@@ -218,12 +231,17 @@ def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
         "Alertmanager",
         server,
         files,
-        missing_from,
+        lambda *_: lacking,
         is_left_over,
         frozenset({config_file}),
         {config_file: instead},
         refused,
     )
+
+
+def _may_be(seen: str, path: Path) -> bool:
+    """Whether this name of Prometheus', which may be relative to its own folder, says where ``path`` is, too."""
+    return f"/{path.resolve()}".endswith(f"/{seen.removeprefix('./')}")
 
 
 def _groups(content: str) -> list[Any]:
