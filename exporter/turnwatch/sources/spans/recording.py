@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import OrderedDict
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -36,6 +37,8 @@ _RECENT: Final = 8
 _HELD_MODELS: Final = 3
 # How many model calls are looked through for the one that asked for a tool call.
 _MODEL_STARTS: Final = 64
+# Of how many services the agent's name is remembered.
+_SERVICES: Final = 1_000
 
 
 class Recorder:
@@ -51,6 +54,7 @@ class Recorder:
         self._elsewhere = Watch(watch.settings, clock=watch.clock, prices=watch.prices)
         self._logs = logs
         self._complaints = Complaints()
+        self._only_agent_of: OrderedDict[str, str] = OrderedDict()  # by service; empty where it has several
 
     def open(self, scope: Scope, parent: TurnState | None) -> None:
         """Open the scope's turn and count what waited for it."""
@@ -70,12 +74,26 @@ class Recorder:
 
     def _open_turn(self, scope: Scope, parent: TurnState | None, started_ns: int, watch: Watch) -> TurnState:
         return watch.open_turn(
-            scope.agent or scope.service,
+            self._name_of(scope),
             conversation_id=scope.conversation,
             parent=parent,
             turn_id=f"{scope.trace_id:032x}-{scope.key:016x}" if scope.key else f"{scope.trace_id:032x}",
             at=started_ns * _NS if started_ns else None,
         )
+
+    def _name_of(self, scope: Scope) -> str:
+        """What to count a turn under: its agent, as long as nobody names it the only one of the service, or that."""
+        return scope.agent or self._only_agent_of.get(scope.service, "") or scope.service
+
+    def _learn_name(self, scope: Scope) -> None:
+        """Remember a service's agent: a turn that is counted before its agent's span comes has that name as well."""
+        if not scope.agent or not scope.service:
+            return
+        known = self._only_agent_of.setdefault(scope.service, scope.agent)
+        if known != scope.agent:
+            self._only_agent_of[scope.service] = ""
+        if len(self._only_agent_of) > _SERVICES:
+            self._only_agent_of.popitem(last=False)
 
     def _is_counted(self, scope: Scope, fact: Fact) -> bool:
         """Whether somebody else counts this call: its span says so, or a hook has counted the same call."""
@@ -302,6 +320,7 @@ class Recorder:
             turn.end_model(ModelCall(scope.model_name, usage=scope.agent_usage, ended=scope.last_ns * _NS or None))
         if scope.agent:
             turn.agent = scope.agent
+            self._learn_name(scope)
         if scope.conversation is not None:  # the span that says it may have come after the turn was begun
             turn.join_conversation(scope.conversation)
         ended_ns = scope.ended_ns or scope.last_ns
