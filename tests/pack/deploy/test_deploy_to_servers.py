@@ -117,6 +117,7 @@ def test_rules_that_the_server_refuses_are_taken_back(prometheus, rules_folder, 
     said = error_of(run("deploy", pack, *to(prometheus, rules_folder)))
     assert "refused the files" in said
     assert "as they were before, and the server was reloaded" in said
+    assert said.endswith(f"`turnwatch pack check {pack}` names the line")
     assert file.read_text(encoding="utf-8") == good
     assert loaded_groups(prometheus) == GROUPS
 

@@ -25,12 +25,17 @@ _TEMPLATE_MARK: Final = b"{{/* Made by turnwatch"
 """How files of ours begin."""
 
 
+class _RefusedError(DeployError):
+    """The server read the files and refused them."""
+
+
 class FileTarget:
     """A server that reads files of ours and is told to read them again.
 
     Args:
         name: The server's.
         server: Where it is.
+        pack: The folder that was rendered to.
         files: What is to be in which file.
         look: Asked before the first file is written, with the files that are new. What it returns is asked once the
             server has been reloaded: what it lacks, or None for nothing.
@@ -44,6 +49,7 @@ class FileTarget:
         self,
         name: str,
         server: Server,
+        pack: Path,
         files: Mapping[Path, str],
         look: Callable[[Server, frozenset[Path]], Callable[[], str | None]],
         is_left_over: Callable[[bytes], bool],
@@ -53,6 +59,7 @@ class FileTarget:
     ) -> None:
         self.name = name
         self._server = server
+        self._pack = pack
         self._files = {path: content.encode() for path, content in files.items()}
         self._look = look
         self._is_left_over = is_left_over
@@ -122,7 +129,10 @@ class FileTarget:
         except BaseException as error:
             taken_back = self._take_back(before)
             if isinstance(error, Exception):
-                raise DeployError(f"{self.name}: {_said(error)}. {taken_back}") from None
+                hint = (
+                    f". `turnwatch pack check {self._pack}` names the line" if isinstance(error, _RefusedError) else ""
+                )
+                raise DeployError(f"{self.name}: {_said(error)}. {taken_back}{hint}") from None
             raise
 
     def _take_back(self, before: Mapping[Path, bytes | None]) -> str:
@@ -144,7 +154,7 @@ class FileTarget:
         if answer.status in {403, 405}:
             raise DeployError("it does not take reloads; start it with --web.enable-lifecycle")
         if not answer.is_ok:
-            raise DeployError(f"it refused the files: {answer.said}")
+            raise _RefusedError(f"it refused the files: {answer.said}")
 
 
 def prometheus(server: Server, rules_folder: Path, pack: Path) -> FileTarget:
@@ -187,7 +197,7 @@ def prometheus(server: Server, rules_folder: Path, pack: Path) -> FileTarget:
         # Not the pack's other files, which begin alike: the folder may be one that it was rendered to.
         return content.startswith(_MARK) and _document(content).keys() == {"groups"}
 
-    return FileTarget("Prometheus", server, {path: content}, look, is_left_over)
+    return FileTarget("Prometheus", server, pack, {path: content}, look, is_left_over)
 
 
 def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
@@ -230,6 +240,7 @@ def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
     return FileTarget(
         "Alertmanager",
         server,
+        pack,
         files,
         lambda *_: lacking,
         is_left_over,
