@@ -194,6 +194,15 @@ def test_a_metric_of_the_same_name_in_the_application_does_not_break_the_agent(c
     assert "agent_duplicate_tool_calls" in caplog.text
 
 
+@pytest.mark.parametrize("configured", [False, True])
+def test_a_process_logs_the_verdicts_of_its_turns(configured: bool, caplog: pytest.LogCaptureFixture):
+    if configured:
+        tw.configure()
+    with caplog.at_level(logging.INFO, logger="turnwatch"):
+        loop(8)
+    assert "verdict=warn kind=repeat agent=unknown tool=search_orders turn=" in caplog.text
+
+
 def test_an_unknown_view_is_refused():
     with pytest.raises(tw.TurnwatchError, match="prometheus"):
         tw.configure(metrics="statsd")  # type: ignore[arg-type]

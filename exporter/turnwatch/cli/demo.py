@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ def demo(
     """
     console = Console(quiet=as_json_only, record=svg is not None, width=None if svg is None else _PICTURE_COLUMNS)
     timeline = Timeline(lambda moment: console.print(line(moment)))
+    logging.getLogger("turnwatch.verdicts").disabled = True  # the timeline tells of them
     console.print(heading())
 
     def report(ending: Ending) -> None:

@@ -46,6 +46,7 @@ def serve(
     The token may also stand in the variable TURNWATCH_SERVICE__TOKEN, and the settings in the file of TURNWATCH_CONFIG.
     """
     logging.basicConfig(format="turnwatch: %(message)s", level=logging.WARNING)
+    logging.getLogger("turnwatch").setLevel(logging.INFO)  # verdicts that only warn are lines, too
     try:
         from turnwatch.service.access import token_of_file
         from turnwatch.service.listener import Certificate

@@ -18,6 +18,7 @@ from turnwatch.metrics.multiprocess import GaugeWriter, MultiprocessMeter, Reapi
 from turnwatch.metrics.prometheus import StoreCollector
 from turnwatch.metrics.semconv import SemconvMetrics
 from turnwatch.metrics.store import Store
+from turnwatch.metrics.verdict_log import VerdictLog
 from turnwatch.settings import Settings
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def _install(
     watch = Watch(settings, kept.meter, exemplar=current_trace, before=known_watch())
     if settings.semconv_metrics and view == "otel":
         watch.listeners.append(SemconvMetrics(meter_provider))
+    watch.on_verdict.append(VerdictLog(current_trace))
     set_default_watch(watch)
     return watch
 
@@ -189,6 +191,7 @@ def first_use() -> Watch:
         settings = settings.model_copy(update={"prices_file": None})
         watch = Watch(settings, _outlet.meter, exemplar=current_trace)
         faults.append(f"the price file, so published prices are used: {error}")
+    watch.on_verdict.append(VerdictLog(current_trace))
     if faults:
         watch.internal_error("; ".join(faults))
     return watch
