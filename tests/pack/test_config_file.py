@@ -96,6 +96,16 @@ def test_a_fault_is_named_by_key_file_and_line(tmp_path, line, text, key):
         ("{aggregationLabels: [3, 'bad-label']}", "alerts.aggregationLabels: wants names of labels"),
         ("{selector: foo}", "alerts.selector: wants label matchers"),
         ("{thresholds: {iterations: {warning: 5, critical: 2}}}", "alerts.thresholds.iterations.critical: is below"),
+        (
+            "{agents: {coder: {turnSpendUsd: {warnign: 10}}}}",
+            "turnSpendUsd.warnign: unknown key; allowed are critical, warning; did you mean warning?",
+        ),
+        (
+            "{agents: {coder: {turnSpendUsd: {warning: ten}}}}",
+            "alerts.agents.coder.turnSpendUsd.warning: wants a number",
+        ),
+        ("{tools: {bash: {poling: true}}}", "alerts.tools.bash.poling: unknown key"),
+        ("{thresholds: {turnSpendUds: 1}}", "did you mean turnSpendUsd?"),
         ("{thresholds: {turnSpendUsd: -1}}", "alerts.thresholds.turnSpendUsd: wants a mapping or a number from 0"),
         ("{thresholds: {turnSpendUsd: .inf}}", "alerts.thresholds.turnSpendUsd: wants a mapping or a number from 0"),
     ],

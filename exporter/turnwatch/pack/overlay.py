@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 from collections.abc import Mapping
@@ -29,6 +30,8 @@ _FORMS: Final = {
 }
 """Text that must have a form, and the form in words."""
 _A_LABEL: Final = re.compile(_LABEL)
+_ONE_OR_TWO: Final = {"warning": 0, "critical": 0}
+"""A threshold of an agent or a tool: these, or a number for the warning one."""
 
 
 class ConfigKeyError(SettingsError):
@@ -83,9 +86,9 @@ def checked(overlay: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
         ConfigKeyError: A key is not one of ``_config``, or its value is of another kind.
     """
     thresholds = defaults["thresholds"]
-    free = {
-        "agents": dict.fromkeys(thresholds, 0),
-        "tools": {"identicalCalls": 0, "toolErrorShare": 0, "polling": False},
+    free: dict[str, dict[str, Any]] = {
+        "agents": dict.fromkeys(thresholds, _ONE_OR_TWO),
+        "tools": {"identicalCalls": _ONE_OR_TWO, "toolErrorShare": _ONE_OR_TWO, "polling": False},
     }
     result: dict[str, Any] = {}
     for key, value in overlay.items():
@@ -117,7 +120,9 @@ def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> 
     for key, entry in entries.items():
         here = (*path, key)
         if key not in known:
-            raise ConfigKeyError(here, f"unknown key; allowed are {', '.join(sorted(known))}")
+            near = difflib.get_close_matches(str(key), known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise ConfigKeyError(here, f"unknown key; allowed are {', '.join(sorted(known))}{hint}")
         if isinstance(entry, Mapping) and isinstance(known[key], Mapping):
             _section(entry, known[key], here)
         elif not _is_same_kind(entry, known[key]):
@@ -139,14 +144,12 @@ def _object(value: object, path: tuple[str, ...]) -> Mapping[str, Any]:
 
 
 def _is_same_kind(value: object, known: object) -> bool:
-    is_number = _is_number(value)
     if isinstance(known, bool):
         return isinstance(value, bool)
     if isinstance(known, (int, float)):
-        # An agent's threshold is a number or {warning, critical}.
-        return is_number or (isinstance(value, Mapping) and set(value) <= {"warning", "critical"})
+        return _is_number(value)
     if isinstance(known, Mapping):
-        return is_number and "warning" in known
+        return _is_number(value) and "warning" in known
     return isinstance(value, type(known))
 
 
