@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 def test_the_shipped_pack_is_checked_when_no_folder_is_named():
     result = run("check")
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.output) == (0, "26 rules, 6 dashboards: nothing wrong\n")
 
 
 def test_changes_of_ones_own_are_checked(folder):
@@ -48,6 +48,37 @@ def test_a_rule_file_that_is_no_yaml_is_a_fault(folder):
     result = run("check", folder)
     assert result.exit_code == 1
     assert f"{RULES_FILE}: not YAML" in result.output
+
+
+FORMS_WITH_RULES = {
+    "kubernetes": "kubernetes/prometheusrule.yaml",
+    "mimir": "mimir/turnwatch-limits.yaml",
+    "grafana": "grafana/provisioning/alerting/turnwatch.yaml",
+    "history": "history/turnwatch.alerts.yaml",
+}
+
+
+@pytest.mark.parametrize("form", FORMS_WITH_RULES)
+def test_rules_for_other_systems_are_checked_too(form, tmp_path):
+    assert run("render", "--out", tmp_path, "--for", form).exit_code == 0
+    clean = run("check", tmp_path)
+    assert clean.exit_code == 0, clean.output
+    assert "for other systems: nothing wrong" in clean.stdout
+    assert ("kubernetes/alertmanagerconfig.yaml" in clean.stderr) == (form == "kubernetes")
+    file = tmp_path / FORMS_WITH_RULES[form]
+    whole = file.read_text("utf-8")
+    for spoilt, fault in (
+        (whole.replace("(agent_turn_iterations_max)", "(agent_turn_iterations_max"), "not PromQL"),
+        (whole.replace("agent_turn_iterations_max", "agent_turn_iteration_max"), "no such metric"),
+        ("groups: [", "not YAML"),
+        ("groups: 1", "not the shape that `pack render` writes"),
+    ):
+        assert spoilt != whole
+        file.write_text(spoilt, "utf-8")
+        result = run("check", tmp_path)
+        assert result.exit_code == 1
+        assert f"{FORMS_WITH_RULES[form]}: " in result.stdout
+        assert fault in result.stdout
 
 
 def test_programs_that_are_missing_are_named(monkeypatch, folder):

@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from turnwatch.pack.check import pack_faults
+from turnwatch.pack.check import extent, pack_faults
+from turnwatch.pack.check_forms import unchecked_forms
 from turnwatch.pack.config_file import config_of
 from turnwatch.pack.deploy.changes import Target, deploy
 from turnwatch.pack.deploy.targets import Destinations
@@ -85,11 +86,15 @@ def check(
     for program in ("promtool", "amtool"):
         if not shutil.which(program):
             typer.echo(f"{program} not found on PATH: what it would say is not checked", err=True)
-    faults = pack_faults(folder or pack_home(), grafana_schemas=grafana_schemas)
+    folder = folder or pack_home()
+    if unchecked := unchecked_forms(folder):
+        typer.echo(f"not checked: {', '.join(unchecked)}", err=True)
+    faults = pack_faults(folder, grafana_schemas=grafana_schemas)
     for fault in faults:
         typer.echo(fault)
     if faults:
         raise typer.Exit(1)
+    typer.echo(f"{extent(folder)}: nothing wrong")
 
 
 @pack_app.command("test")

@@ -13,8 +13,10 @@ from typing import Any, Final
 
 import yaml
 
+from turnwatch.core.printable import many
 from turnwatch.metrics.catalogue import BY_NAME
 from turnwatch.pack.check_dashboards import dashboard_faults, panels_of
+from turnwatch.pack.check_forms import form_faults, form_files
 from turnwatch.pack.check_rules import rule_faults
 from turnwatch.pack.check_runbooks import runbook_faults
 from turnwatch.pack.check_schema import alert_schema_faults, schema_faults
@@ -69,10 +71,23 @@ def pack_faults(folder: Path, *, grafana_schemas: Path | None = None) -> list[st
     if grafana_schemas is not None and pack.grafana_alerts:
         of_alerts = alert_schema_faults(pack.grafana_alerts, grafana_schemas)
         faults += [f"{GRAFANA_ALERTS_FILE}: {fault}" for fault in of_alerts]
+    faults += form_faults(folder, pack.recorded)
     faults += _link_faults(pack.every_rule, {dashboard.get("uid") for dashboard in pack.dashboards.values()})
     alerts = {rule["alert"] for rule in pack.every_rule if "alert" in rule}
     faults += [f"runbooks: {fault}" for fault in runbook_faults(pack.runbooks, alerts)]
     return faults
+
+
+def extent(folder: Path) -> str:
+    """Return in words what ``pack_faults`` looks at: "26 rules, 6 dashboards".
+
+    Raises:
+        NoPackError: There is no rule file.
+    """
+    pack = _read(folder)
+    forms = len(form_files(folder))
+    in_forms = f", {many(forms, 'rule file')} for other systems" if forms else ""
+    return f"{many(len(pack.every_rule), 'rule')}, {many(len(pack.dashboards), 'dashboard')}{in_forms}"
 
 
 def unused_metrics(folder: Path) -> set[str]:

@@ -15,15 +15,19 @@ _RECORD_NAME: Final = re.compile(r"[a-z_]+:[a-z_]+:[a-z0-9_]+")
 _ALERT_NAME: Final = re.compile(r"Agent[A-Z][A-Za-z]{0,34}")
 
 
-def rule_faults(document: Mapping[str, Any]) -> list[str]:
+def rule_faults(document: Mapping[str, Any], recorded_elsewhere: frozenset[str] = frozenset()) -> list[str]:
     """Return what is wrong with a rule file, one line each.
+
+    Args:
+        document: The file.
+        recorded_elsewhere: What rules of other files record.
 
     Raises:
         MissingExtraError: The ``promql-parser`` package is missing.
     """
     groups = document.get("groups") or []
     rules = [rule for group in groups for rule in group.get("rules") or []]
-    recorded = frozenset(rule["record"] for rule in rules if "record" in rule)
+    recorded = recorded_elsewhere.union(rule["record"] for rule in rules if "record" in rule)
     faults = [
         f"group {group.get('name')}: {len(group['rules'])} rules, more than {MAX_RULES_OF_GROUP}"
         for group in groups
