@@ -3,7 +3,13 @@
 import json
 import re
 
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from turnwatch.core.watch import Watch
 from turnwatch.pack.render import SPAN_QUERIES_FILE, pack_files
+from turnwatch.sources.spans.processor import TurnSpanProcessor
 
 
 def blocks(text, language):
@@ -14,14 +20,14 @@ def test_every_query_follows_the_configuration():
     thresholds = {"identicalCalls": 4, "iterations": {"warning": 12}}
     text = pack_files({"window": "10m", "thresholds": thresholds})[SPAN_QUERIES_FILE]
     for language, numbers in (
-        ("traceql", ("> 4", "> 12")),
-        ("sql", ("> 4", "> 12")),
-        ("json", ("4", "12", "> 4", "> 12")),
+        ("traceql", ("> 4", "> 12", "= true", "> 4", "> 12")),
+        ("sql", ("> 4", "> 12", "= 'true'", "> 4", "> 12")),
+        ("json", ("4", "12", "0", "4", "12", "> 4", "> 12", "> 0", "> 4")),
     ):
         found = blocks(text, language)
         assert len(found) == len(numbers)
         for block, number in zip(found, numbers, strict=True):
-            assert re.search(rf"{number}\b", block), block
+            assert re.search(rf"{number}(?!\w)", block), block
     for sql in blocks(text, "sql"):
         assert "INTERVAL 600 SECOND" in sql
 
@@ -34,6 +40,27 @@ def test_triggers_and_monitors_are_json_that_their_interfaces_can_take():
             assert document["query"]["time_range"] <= 4 * document["frequency"]
         else:
             assert document["type"] == "trace-analytics alert"
+
+
+def test_what_the_queries_ask_for_is_what_turnwatch_writes():
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    processor = TurnSpanProcessor(Watch())
+    provider.add_span_processor(processor)
+    tracer = provider.get_tracer("my.agent")
+    call = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search_orders"}
+    told = {"gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.result": "[]"}
+    agent = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support"}
+    with tracer.start_as_current_span("invoke_agent support", attributes=agent):
+        for _ in range(6):
+            with tracer.start_as_current_span("execute_tool search_orders", attributes=call | told):
+                pass
+    processor.shutdown()
+    (turn,) = (span for span in exporter.get_finished_spans() if span.name == "invoke_agent support")
+    assert turn.attributes["loop.detected"] is True
+    text = pack_files(None)[SPAN_QUERIES_FILE]
+    assert "{ span.loop.detected = true }" in text
+    assert set(re.findall(r"loop\.\w+", text)) <= set(turn.attributes)
 
 
 def test_the_file_says_that_it_is_generated():
