@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from turnwatch.core.printable import many
 from turnwatch.pack.check import extent, pack_faults
 from turnwatch.pack.check_forms import unchecked_forms
 from turnwatch.pack.config_file import config_of
@@ -19,7 +20,7 @@ from turnwatch.pack.deploy.changes import Target, deploy
 from turnwatch.pack.deploy.targets import Destinations
 from turnwatch.pack.forms import FORMS
 from turnwatch.pack.home import pack_home
-from turnwatch.pack.promtool_tests import failing_tests
+from turnwatch.pack.promtool_tests import failing_tests, test_files
 from turnwatch.pack.render import differing, pack_files, write
 
 pack_app = typer.Typer(no_args_is_help=True, help="Render, check, test, compare and deploy the pack.")
@@ -109,11 +110,13 @@ def run_tests(
     `pack render` writes tests of your thresholds; put your own beside them. The shipped pack has tests of what each
     alert means, too.
     """
-    failing = failing_tests(folder or pack_home())
+    folder = folder or pack_home()
+    failing = failing_tests(folder)
     for path, said in failing.items():
         typer.echo(f"{path}\n{said}")
     if failing:
         raise typer.Exit(1)
+    typer.echo(f"{many(len(test_files(folder)), 'test file')}: nothing fails")
 
 
 def _targets(
@@ -190,4 +193,6 @@ def _show_changes(targets: Sequence[Target], *, prune: bool) -> bool:
             found = True
             typer.echo(f"{target.name}: {change.action} {change.what}")
             typer.echo(change.diff, nl=False)
+    if not found:
+        typer.echo(f"{', '.join(target.name for target in targets)}: up to date")
     return found

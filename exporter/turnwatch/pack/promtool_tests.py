@@ -20,6 +20,20 @@ class PromtoolMissingError(TurnwatchError):
         super().__init__("promtool not found on PATH; it comes with Prometheus")
 
 
+def test_files(folder: Path) -> list[Path]:
+    """Return the files in ``folder/alert_rules/tests``.
+
+    Raises:
+        NoPackError: There is none.
+    """
+    if files := sorted((folder / "alert_rules" / "tests").glob("*.yaml")):
+        return files
+    raise NoPackError(
+        f"no tests in {folder / 'alert_rules' / 'tests'}: `pack render` writes them, but for a selector that no label"
+        " could be made up for"
+    )
+
+
 def failing_tests(folder: Path) -> dict[Path, str]:
     """Run every test file in ``folder/alert_rules/tests`` and return what promtool said of those that fail.
 
@@ -29,14 +43,8 @@ def failing_tests(folder: Path) -> dict[Path, str]:
     """
     if not (promtool := shutil.which("promtool")):
         raise PromtoolMissingError
-    files = sorted((folder / "alert_rules" / "tests").glob("*.yaml"))
-    if not files:
-        raise NoPackError(
-            f"no tests in {folder / 'alert_rules' / 'tests'}: `pack render` writes them, but for a selector that no"
-            " label could be made up for"
-        )
     failing = {}
-    for path in files:
+    for path in test_files(folder):
         answer = subprocess.run(
             [promtool, "test", "rules", str(path)], capture_output=True, text=True, timeout=_SECONDS, check=False
         )

@@ -85,7 +85,7 @@ def test_rules_are_deployed_once_and_then_up_to_date(prometheus, rules_folder):
     assert loaded_groups(prometheus) == GROUPS
     assert run("deploy", *to(prometheus, rules_folder)).output == "Prometheus: up to date\n"
     after = run("diff", *to(prometheus, rules_folder))
-    assert (after.exit_code, after.output) == (0, "")
+    assert (after.exit_code, after.output) == (0, "Prometheus: up to date\n")
 
 
 def test_what_others_made_is_replaced_only_with_force(prometheus, rules_folder):
