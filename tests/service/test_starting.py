@@ -38,3 +38,22 @@ def test_options_that_cannot_be_used(tmp_path, arguments, what):
 
 def test_a_setting_of_the_wrong_kind(tmp_path):
     assert "TURNWATCH_SERVICE__MAX_BODY_BYTES" in refused(tmp_path, max_body_bytes="many")
+
+
+@pytest.mark.parametrize(
+    ("config", "warns"),
+    [
+        ("on_loop: stop", True),
+        ("budgets: {max_steps: 25}", True),
+        ("conversation_budgets: {max_usd: 5.0}", True),
+        ("agents: {support: {budgets: {max_usd: 1.0}}}", True),
+        ("on_loop: observe", False),
+    ],
+)
+def test_settings_that_only_guards_obey_are_named_in_one_line(tmp_path, config, warns):
+    file = tmp_path / "turnwatch.yaml"
+    file.write_text(config)
+    with serving(tmp_path, "--config", file) as service:
+        said = service.errors.read_text()
+    line = "on_loop and budgets act where the agent runs under a guard; turns that come as spans are only watched"
+    assert said.splitlines() == [f"turnwatch: {line}"] * warns

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from turnwatch.errors import MissingExtraError, SettingsError
+from turnwatch.settings import Budgets, Service, Settings
 
 if TYPE_CHECKING:
     from turnwatch.service.run import Addresses
@@ -54,7 +55,6 @@ def serve(
     except ImportError as error:
         raise MissingExtraError("turnwatch serve", "serve") from error
     from turnwatch.metrics.outlet import configure, metrics_registry
-    from turnwatch.settings import Service, Settings
 
     if (tls_certificate is None) != (tls_key is None):
         raise SettingsError("--tls-certificate and --tls-key are given together or not at all")
@@ -64,6 +64,10 @@ def serve(
         os.environ["TURNWATCH_CONFIG"] = str(config)
     token = token_of_file(token_file) if token_file is not None else None
     watch = configure(Settings(service=Service(token=token)) if token is not None else None)
+    if _sets_guards(watch.settings):
+        logging.getLogger("turnwatch").warning(
+            "on_loop and budgets act where the agent runs under a guard; turns that come as spans are only watched"
+        )
     places = Places(
         host=host,
         port=port,
@@ -75,6 +79,12 @@ def serve(
         certificate=Certificate(tls_certificate, tls_key) if tls_certificate and tls_key else None,
     )
     run_service(watch, metrics_registry(), places, _say_where)
+
+
+def _sets_guards(settings: Settings) -> bool:
+    """Whether the settings say what only a guard does."""
+    limits = [settings.budgets, settings.conversation_budgets, *(each.budgets for each in settings.agents.values())]
+    return settings.on_loop != "observe" or any(limit is not None and limit != Budgets() for limit in limits)
 
 
 def _say_where(addresses: Addresses) -> None:
