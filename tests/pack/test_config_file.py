@@ -65,8 +65,9 @@ def test_render_writes_the_files_own_thresholds(settings_file, tmp_path):
 
 def test_check_says_what_would_change_and_writes_nothing(settings_file, tmp_path):
     out = tmp_path / "out"
-    run("render", "--out", out)
-    assert run("render", "--check", "--out", out).exit_code == 0
+    assert "alerts.dashboardBaseUrl" in run("render", "--out", out).stderr
+    same = run("render", "--check", "--out", out)
+    assert (same.exit_code, same.output) == (0, "")
     before = (out / RULES_FILE).read_bytes()
     result = run("render", "--check", "--config", settings_file, "--out", out)
     assert result.exit_code == 1

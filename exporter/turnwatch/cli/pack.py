@@ -21,7 +21,7 @@ from turnwatch.pack.deploy.targets import Destinations
 from turnwatch.pack.forms import FORMS
 from turnwatch.pack.home import pack_home
 from turnwatch.pack.promtool_tests import failing_tests, test_files
-from turnwatch.pack.render import differing, pack_files, write
+from turnwatch.pack.render import RULES_FILE, differing, local_dashboards, pack_files, write
 
 pack_app = typer.Typer(no_args_is_help=True, help="Render, check, test, compare and deploy the pack.")
 
@@ -74,6 +74,7 @@ def render(
         return
     for path in write(files, out):
         typer.echo(path)
+    _warn_of_local_links(plain[RULES_FILE])
 
 
 @pack_app.command()
@@ -135,10 +136,23 @@ def _targets(
     ] = None,
 ) -> list[Target]:
     """The servers that the options name. Every command that talks to servers takes these options."""
-    return Destinations(
+    pack = folder or pack_home()
+    targets = Destinations(
         prometheus_url, rules_folder, alertmanager_url, alertmanager_file,
         grafana_url, grafana_folder, grafana_namespace, grafana_token_file,
-    ).targets(folder or pack_home())  # fmt: skip
+    ).targets(pack)  # fmt: skip
+    if prometheus_url:
+        _warn_of_local_links((pack / RULES_FILE).read_text(encoding="utf-8"))
+    return targets
+
+
+def _warn_of_local_links(rules: str) -> None:
+    if address := local_dashboards(rules):
+        typer.echo(
+            f"alerts link to dashboards at {address}, which others cannot open: set alerts.dashboardBaseUrl in the"
+            " settings file and render with --config",
+            err=True,
+        )
 
 
 def _with_targets(command: Callable[..., None]) -> Callable[..., None]:

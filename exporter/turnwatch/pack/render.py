@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -26,6 +27,7 @@ GRAFANA_ALERTS_FILE: Final = "alert_rules/grafana_alerts.yaml"
 TEMPLATE_FILE: Final = "alert_rules/turnwatch.tmpl"
 TESTS_FOLDER: Final = "alert_rules/tests"
 THRESHOLD_TESTS_FILE: Final = f"{TESTS_FOLDER}/thresholds.yaml"
+_LOCAL_LINK: Final = re.compile(r"dashboard_url: (https?://(?:localhost|127\.0\.0\.1)\b\S*)/")
 
 
 def render(config: Mapping[str, Any] | None, out: Path) -> list[Path]:
@@ -100,6 +102,12 @@ def rule_file(config: Mapping[str, Any] | None) -> str:
         f"local m = {_mixin(config)}; m.prometheusRules.groups + m.prometheusAlerts.groups", pack_home()
     )
     return as_yaml({"groups": groups})
+
+
+def local_dashboards(rules: str) -> str | None:
+    """Return the address of the dashboards that alerts of this rule file link to, if only this machine has it."""
+    found = _LOCAL_LINK.search(rules)
+    return found and found[1]
 
 
 def default_config() -> dict[str, Any]:

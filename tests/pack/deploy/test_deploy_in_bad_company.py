@@ -91,7 +91,7 @@ def test_pruning_leaves_links_and_the_other_files_of_a_pack(server, tmp_path):
     old.write_text(SHIPPED, encoding="utf-8")
     link.symlink_to(old)
     before = {path.name for path in rules.iterdir()}
-    assert run("deploy", pack, *to(server, rules, "--prune")).output == f"Prometheus: delete {old}\n"
+    assert run("deploy", pack, *to(server, rules, "--prune")).stdout == f"Prometheus: delete {old}\n"
     assert before - {path.name for path in rules.iterdir()} == {"old.yaml"}
 
 
@@ -294,4 +294,4 @@ def test_titles_in_every_script_go_there_and_come_back(stub, tmp_path):
     )
     assert "create turnwatch-mine" in run("deploy", pack, "--grafana-url", stub.url).output
     assert stub.dashboards["turnwatch-mine"]["title"] == "Агенты — 智能体 🔁"
-    assert run("deploy", pack, "--grafana-url", stub.url).output == "Grafana: up to date\n"
+    assert run("deploy", pack, "--grafana-url", stub.url).stdout == "Grafana: up to date\n"

@@ -37,7 +37,7 @@ def test_dashboards_are_deployed_once_and_then_up_to_date(grafana):
     assert result.output.splitlines() == [f"Grafana: create {uid}" for uid in UIDS]
     assert sorted(grafana.dashboards) == UIDS
     assert grafana.folders == {"turnwatch": "Agents"}
-    assert run("deploy", grafana).output == "Grafana: up to date\n"
+    assert run("deploy", grafana).stdout == "Grafana: up to date\n"
     assert grafana.writes == len(UIDS)
     assert run("diff", grafana).exit_code == 0
 
@@ -49,7 +49,7 @@ def test_what_was_changed_in_grafana_is_shown_and_put_right(grafana):
     shown = run("diff", grafana).output
     assert "Grafana: update turnwatch-turns" in shown
     assert '- "title": "Edited"' in shown
-    assert run("deploy", grafana).output == "Grafana: update turnwatch-turns\n"
+    assert run("deploy", grafana).stdout == "Grafana: update turnwatch-turns\n"
     assert grafana.dashboards["turnwatch-turns"]["title"] == "Agents / Turns"
 
 
@@ -66,8 +66,8 @@ def test_prune_removes_only_what_turnwatch_made(grafana):
     grafana.put("turnwatch-old", {"title": "Old", "tags": ["turnwatch"]})
     grafana.put("my-board", MINE)
     grafana.put("turnwatch-mine", {"title": "Mine", "tags": []})
-    assert run("deploy", grafana).output == "Grafana: up to date\n"
-    assert run("deploy", grafana, "--prune").output == "Grafana: delete turnwatch-old\n"
+    assert run("deploy", grafana).stdout == "Grafana: up to date\n"
+    assert run("deploy", grafana, "--prune").stdout == "Grafana: delete turnwatch-old\n"
     assert sorted(grafana.dashboards) == sorted([*UIDS, "my-board", "turnwatch-mine"])
 
 

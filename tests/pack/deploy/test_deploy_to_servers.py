@@ -81,11 +81,19 @@ def test_rules_are_deployed_once_and_then_up_to_date(prometheus, rules_folder):
     assert f"create {file}" in run("deploy", *to(prometheus, rules_folder, "--dry-run")).output
     assert not file.exists()
 
-    assert run("deploy", *to(prometheus, rules_folder)).output == f"Prometheus: create {file}\n"
+    assert run("deploy", *to(prometheus, rules_folder)).stdout == f"Prometheus: create {file}\n"
     assert loaded_groups(prometheus) == GROUPS
-    assert run("deploy", *to(prometheus, rules_folder)).output == "Prometheus: up to date\n"
+    assert run("deploy", *to(prometheus, rules_folder)).stdout == "Prometheus: up to date\n"
     after = run("diff", *to(prometheus, rules_folder))
-    assert (after.exit_code, after.output) == (0, "Prometheus: up to date\n")
+    assert (after.exit_code, after.stdout) == (0, "Prometheus: up to date\n")
+
+
+def test_links_that_only_this_machine_can_open_are_said(prometheus, rules_folder, pack):
+    result = run("deploy", pack, *to(prometheus, rules_folder))
+    assert result.stderr.startswith("alerts link to dashboards at http://localhost:3000/d, which others cannot open")
+    assert result.stderr.count("\n") == 1
+    render({"dashboardBaseUrl": "https://grafana.corp.test/d"}, pack)
+    assert run("deploy", pack, *to(prometheus, rules_folder)).stderr == ""
 
 
 def test_what_others_made_is_replaced_only_with_force(prometheus, rules_folder):
@@ -94,7 +102,7 @@ def test_what_others_made_is_replaced_only_with_force(prometheus, rules_folder):
     assert "--force" in error_of(run("deploy", *to(prometheus, rules_folder)), DeployConflictError)
     assert file.read_text(encoding="utf-8") == "groups: []\n"
     result = run("deploy", *to(prometheus, rules_folder, "--force"))
-    assert result.output == f"Prometheus: replaced {file} (backup at {file}.bak)\n"
+    assert result.stdout == f"Prometheus: replaced {file} (backup at {file}.bak)\n"
     assert file.with_name(f"{file.name}.bak").read_text(encoding="utf-8") == "groups: []\n"
     assert loaded_groups(prometheus) == GROUPS
 
@@ -104,7 +112,7 @@ def test_prune_removes_only_what_turnwatch_made(prometheus, rules_folder):
     old.write_text((pack_home() / RULES_FILE).read_text("utf-8").replace("turnwatch-", "older-"), "utf-8")
     other.write_text("groups: []\n", encoding="utf-8")
     assert "delete" not in run("deploy", *to(prometheus, rules_folder)).output
-    assert run("deploy", *to(prometheus, rules_folder, "--prune")).output == f"Prometheus: delete {old}\n"
+    assert run("deploy", *to(prometheus, rules_folder, "--prune")).stdout == f"Prometheus: delete {old}\n"
     assert other.exists()
     assert loaded_groups(prometheus) == GROUPS
 
@@ -186,9 +194,9 @@ def test_routes_are_deployed_once_and_then_up_to_date(alertmanager, pack):
     url, file = alertmanager
     fill_in(pack)
     target = ["--alertmanager-url", url, "--alertmanager-file", file]
-    assert run("deploy", pack, *target).output == f"Alertmanager: update {file}\n"
+    assert run("deploy", pack, *target).stdout == f"Alertmanager: update {file}\n"
     assert "agents-room" in get_json(f"{url}/api/v2/status")["config"]["original"]
-    assert run("deploy", pack, *target).output == "Alertmanager: up to date\n"
+    assert run("deploy", pack, *target).stdout == "Alertmanager: up to date\n"
 
 
 THEIRS = "route: {receiver: on-call}\nreceivers: [{name: on-call, webhook_configs: [{url: http://127.0.0.1:9/}]}]\n"
@@ -214,7 +222,7 @@ def test_an_alertmanager_file_that_force_replaces_is_kept_beside_it(alertmanager
     older.write_text("older", encoding="utf-8")
     fill_in(pack)
     result = run("deploy", pack, "--alertmanager-url", url, "--alertmanager-file", file, "--force")
-    assert result.output == f"Alertmanager: replaced {file} (backup at {file}.bak2)\n"
+    assert result.stdout == f"Alertmanager: replaced {file} (backup at {file}.bak2)\n"
     assert file.with_name(f"{file.name}.bak2").read_text(encoding="utf-8") == THEIRS
     assert older.read_text(encoding="utf-8") == "older"
 
