@@ -27,7 +27,9 @@ function(config, q)
     ),
     summary: 'A turn of an agent takes far more model calls than it should.',
     description:
-      aTurn + ' went past its limit of model calls (reads {{ $value | humanize }}; '
+      // The warning's value may be the counter's, which counts turns, not calls.
+      aTurn + ' went past its limit of model calls ('
+      + (if severity == 'critical' then 'reads {{ $value | humanize }}; ' else '')
       + limit('iterations', severity) + ').',
   })
 

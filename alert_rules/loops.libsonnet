@@ -60,8 +60,8 @@ function(config, q)
     dashboard: 'turnwatch-loops',
     summary: 'The loop engine found a turn that makes no progress.',
     description:
-      'Agent {{ $labels.agent }} ' + what + ': {{ $labels.kind }} on {{ $labels.tool }}, '
-      + '{{ printf "%.0f" $value }} such verdicts in the last ' + config.window + '.',
+      'Agent {{ $labels.agent }} ' + what + ': {{ $labels.kind }} on {{ $labels.tool }} '
+      + '(such verdicts in the last ' + config.window + ': {{ printf "%.0f" $value }}).',
   };
 
   local conversationRunaway(severity) = {
