@@ -188,6 +188,21 @@ def test_what_is_thrown_into_a_generator_arrives_in_it(watch: Watch):
     assert value(watch, "agent_turns_total", "streamer", "error") == 1
 
 
+async def test_what_is_sent_and_thrown_into_an_async_generator_arrives_in_it(watch: Watch):
+    @tw.watch_turn(agent="streamer")
+    async def answer():
+        try:
+            yield (yield "a")
+        except KeyError:
+            yield "no such key"
+
+    steps = answer()
+    assert [await anext(steps), await steps.asend("b"), await steps.athrow(KeyError("x"))] == ["a", "b", "no such key"]
+    with pytest.raises(OSError, match="gone"):
+        await steps.athrow(OSError("gone"))
+    assert value(watch, "agent_turns_total", "streamer", "error") == 1
+
+
 async def test_the_turn_of_an_async_generator_lasts_until_its_last_step(watch: Watch):
     @tw.watch_turn(agent="streamer")
     async def answer():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar, Unpack, overload
 
 from turnwatch.core.default import default_watch
@@ -111,13 +111,13 @@ def watch_turn(
 
             @functools.wraps(run)
             @async_in_own_context
+            @asynccontextmanager
             async def turn_async_stream(*args: Any, **kwargs: Any) -> Any:
                 async with (
                     turn(agent_name, conversation(args, kwargs), **guarding),
                     aclosing(run(*args, **kwargs)) as steps,
                 ):
-                    async for step in steps:
-                        yield step
+                    yield steps
 
             return turn_async_stream
 

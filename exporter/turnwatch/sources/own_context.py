@@ -8,6 +8,7 @@ own, as web servers do that stream from a thread pool.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import AbstractAsyncContextManager
 from contextvars import Context, copy_context
 from typing import Any, ParamSpec, TypeVar, final
 
@@ -15,6 +16,7 @@ P = ParamSpec("P")
 Y = TypeVar("Y")
 S = TypeVar("S")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 @final
@@ -46,19 +48,45 @@ def in_own_context(fn: Callable[P, Generator[Y, S, R]]) -> Callable[P, Generator
     return stepped
 
 
-def async_in_own_context(fn: Callable[P, AsyncGenerator[Y, None]]) -> Callable[P, AsyncGenerator[Y, None]]:
-    """The same for an asynchronous generator function."""
+@final
+class _Within(AbstractAsyncContextManager[T]):
+    """An asynchronous context manager that is entered and left in one context."""
 
-    async def stepped(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Y, None]:
-        steps, context = fn(*args, **kwargs), copy_context()
-        try:
+    __slots__ = ("_context", "_manager")
+
+    def __init__(self, manager: AbstractAsyncContextManager[T], context: Context) -> None:
+        self._manager = manager
+        self._context = context
+
+    async def __aenter__(self) -> T:
+        return await _Steps(self._manager.__aenter__(), self._context)
+
+    async def __aexit__(self, *raised: Any) -> bool | None:
+        return await _Steps(self._manager.__aexit__(*raised), self._context)
+
+
+def async_in_own_context(
+    opened: Callable[P, AbstractAsyncContextManager[AsyncGenerator[Y, S]]],
+) -> Callable[P, AsyncGenerator[Y, S]]:
+    """The same for an asynchronous generator, given as what opens it and closes it again.
+
+    What is sent and thrown arrives in it, for which asynchronous generators have no ``yield from``.
+    """
+
+    async def stepped(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[Y, S]:
+        context = copy_context()
+        async with _Within(opened(*args, **kwargs), context) as steps:
+            ahead: Coroutine[Any, Any, Y] = steps.__anext__()
             while True:
                 try:
-                    step = await _Steps(steps.__anext__(), context)
+                    step = await _Steps(ahead, context)
                 except StopAsyncIteration:
                     return
-                yield step
-        finally:
-            await _Steps(steps.aclose(), context)
+                try:
+                    ahead = steps.asend((yield step))
+                except GeneratorExit:  # nobody wants another step
+                    raise
+                except BaseException as thrown:
+                    ahead = steps.athrow(thrown)
 
     return stepped
