@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from turnwatch.core.events import ModelCall, ToolCall
 from turnwatch.core.quietly import Quietly
 from turnwatch.core.turn import TurnState
@@ -11,7 +9,6 @@ from turnwatch.core.verdict import Verdict
 from turnwatch.sources.own_spans import OwnSpan, open_span, usage_attributes, verdict_attributes
 
 _Attributes = dict[str, str | int | float | bool]
-_STEP: Final = "a span"
 
 
 class TurnSpans:
@@ -25,7 +22,7 @@ class TurnSpans:
 
     def __init__(self, state: TurnState) -> None:
         self._state = state
-        self._quietly = Quietly(state.watch, _STEP)
+        self._quietly = Quietly(state.watch, "a span")
         self._turn: OwnSpan | None = None
 
     # The turn

@@ -69,7 +69,7 @@ class LooseCalls:
     def waits(fact: ModelFact, conversation: str | None) -> bool:
         """Whether another instrumentation's span may tell of this call, and of its turn."""
         if fact.dialect.told_again:
-            return any(True for _ in _replies(fact))
+            return any(_replies(fact))
         if not fact.dialect.is_first_hand or not fact.response_id or conversation is not None:
             return False
         return not carries_reply(fact.attributes)
@@ -87,7 +87,12 @@ class LooseCalls:
         """The scope in which this call waits to be told of again, which it does no longer."""
         for reply in _replies(fact) if self._waiting else ():
             for scope in self._waiting.get(reply, ()):
-                if not scope.is_turn and scope.into is None and scope.pending and is_same_reply(scope.pending[0], fact):
+                if (
+                    not scope.is_turn
+                    and scope.into is None
+                    and scope.pending
+                    and _is_same_reply(scope.pending[0], fact)
+                ):
                     self._waiting[reply].remove(scope)
                     if not self._waiting[reply]:
                         del self._waiting[reply]
@@ -121,7 +126,7 @@ def _replies(fact: ModelFact) -> Iterator[Hashable]:
         yield asked or hash(text)
 
 
-def is_same_reply(told: Fact, fact: ModelFact) -> bool:
+def _is_same_reply(told: Fact, fact: ModelFact) -> bool:
     """Whether another instrumentation told of this call: by the reply's id, or as one inside this one.
 
     Then it has to be of the same model, with the same tokens, and the same reply, by which it was found.

@@ -13,13 +13,11 @@ from typing import Any, Final
 from turnwatch.sources.spans.dialect import dialect_of_scope, is_unrelated_scope
 from turnwatch.sources.spans.roles import MARKERS, NAMES
 from turnwatch.sources.spans.span import NO_EVENTS, SpanData, SpanEvent
-from turnwatch.sources.spans.values import shortened
+from turnwatch.sources.spans.values import MAX_DEPTH, shortened
 
 WRONG_SHAPE: Final = (ValueError, TypeError, KeyError, AttributeError)
 """What something raises that has not the shape of a span or a request."""
 
-# Attribute values may be nested; deeper than this they are cut.
-_MAX_DEPTH: Final = 32
 _LAST_NS: Final = 2**64 - 1
 _ERRORS: Final = frozenset({2, "2", "STATUS_CODE_ERROR", "Error"})
 _TRACE_ID_BYTES: Final = 16
@@ -208,7 +206,7 @@ def attributes_of_json(pairs: Iterable[dict[str, Any]] | None) -> dict[str, Any]
     return attributes
 
 
-def json_value(value: Any, depth: int = _MAX_DEPTH) -> Any:
+def json_value(value: Any, depth: int = MAX_DEPTH) -> Any:
     """One value of a JSON request as a Python object."""
     if not isinstance(value, dict) or depth <= 0:
         return None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-# Attribute values may be nested; deeper than this they are cut.
-_MAX_DEPTH: Final = 32
+from turnwatch.sources.spans.values import MAX_DEPTH
+
 _PLAIN_KINDS: Final = frozenset({"int_value", "double_value", "bool_value", "string_value", "bytes_value"})
 
 
@@ -24,7 +24,7 @@ def attributes_of_map(values: Any) -> dict[str, Any]:
             continue
         kind = value.WhichOneof("value")
         if kind is not None:
-            attributes[key] = getattr(value, kind) if kind in _PLAIN_KINDS else _value(value, kind, _MAX_DEPTH)
+            attributes[key] = getattr(value, kind) if kind in _PLAIN_KINDS else _value(value, kind, MAX_DEPTH)
     return attributes
 
 
@@ -39,13 +39,13 @@ def attributes_of_message(pairs: Any) -> dict[str, Any]:
             continue
         kind = value.WhichOneof("value")
         if kind is not None:
-            attributes[pair.key] = _value(value, kind, _MAX_DEPTH)
+            attributes[pair.key] = _value(value, kind, MAX_DEPTH)
     return attributes
 
 
 def message_value(value: Any) -> Any:
     """One value of a protobuf message as a Python object."""
-    return _value(value, value.WhichOneof("value"), _MAX_DEPTH)
+    return _value(value, value.WhichOneof("value"), MAX_DEPTH)
 
 
 def _value(value: Any, kind: str | None, depth: int) -> Any:

@@ -82,7 +82,7 @@ class Recorder:
         )
 
     def _name_of(self, scope: Scope) -> str:
-        """What to count a turn under: its agent, as long as nobody names it the only one of the service, or that."""
+        """What to count a turn under: its agent; until that is known the service's only agent, or else the service."""
         return scope.agent or self._only_agent_of.get(scope.service, "") or scope.service
 
     def _learn_name(self, scope: Scope) -> None:

@@ -43,4 +43,4 @@ def says_its_role(span: SpanData, dialect: Dialect) -> bool:
     """Whether a span that is still open already says what it is: many set what tells it only at their end."""
     if dialect.names is not None and dialect.names.role_of(span.name) is not None:
         return True
-    return span.name in NAMES or span.shape.says_role
+    return span.name in NAMES or bool(span.shape.roles)

@@ -48,7 +48,6 @@ class Shape:
         is_unrelated: Nothing that their scope writes is of interest.
         is_of_interest: They can play a part, whatever they are called.
         roles: What tells their part by the value of an attribute.
-        says_role: A convention tells their part, once they are over or before.
         tool_name, arguments, result, call_id, input_hash, failed_when: Of a tool call.
         model_name, provider, response_id: Of a model call.
         agent_name, conversation: Of an agent.
@@ -85,7 +84,6 @@ class Shape:
         "response_id",
         "result",
         "roles",
-        "says_role",
         "tool_name",
     )
 
@@ -98,7 +96,6 @@ class Shape:
         self.is_unrelated = is_unrelated_scope(scope)
         self.is_of_interest = not self.is_unrelated and (known is not None or not CONVENTIONS.markers.isdisjoint(names))
         self.roles = tuple(rule for rule in CONVENTIONS.roles if rule[0] in names)
-        self.says_role = any(attribute in names for attribute, _ in CONVENTIONS.roles)
         self.tool_name = there(_TOOL["name"])
         self.arguments = there(_TOOL["arguments"])
         self.result = there(_TOOL["result"])

@@ -15,8 +15,8 @@ from turnwatch.sources.spans.dialect import CONVENTIONS
 _MAX_LITERAL_CHARS: Final = 65_536
 # Names and ids are kept for as long as a turn is open, and names become labels.
 _LONGEST_NAME: Final = 256
-# As deep as attributes themselves are read; text that holds JSON may be nested without end.
-_MAX_DEPTH: Final = 32
+# Attribute values, and JSON in their texts, may be nested without end; deeper than this they are not read.
+MAX_DEPTH: Final = 32
 _ANYWHERE = CONVENTIONS.redacted_anywhere
 _WHOLE = CONVENTIONS.redacted_whole
 
@@ -46,7 +46,7 @@ def shortened(name: str) -> str:
     return name[:_LONGEST_NAME]
 
 
-def is_redacted(value: object, depth: int = _MAX_DEPTH) -> bool:
+def is_redacted(value: object, depth: int = MAX_DEPTH) -> bool:
     """Whether a value was taken out. Two values that were taken out are not the same value."""
     if type(value) is str:
         if value in _WHOLE:
