@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.canonical import canonical_bytes
@@ -195,17 +196,12 @@ class TurnState(TurnCounts):
     def _in_this_turn(self, verdict: Verdict) -> Verdict:
         """A conversation's verdict, with the numbers of this turn's own calls."""
         offset = verdict.detected_call - self.engine.calls
-        return Verdict(
-            kind=verdict.kind,
-            severity=verdict.severity,
-            tool=verdict.tool,
+        return replace(
+            verdict,
             first_call=max(1, verdict.first_call - offset),
             detected_call=max(1, verdict.detected_call - offset),
             reason=f"{verdict.reason.rstrip('.')}, over the turns of the conversation.",
-            mode=verdict.mode,
             calls=tuple(number - offset for number in verdict.calls if number > offset),
-            unchanged=verdict.unchanged,
-            clears=verdict.clears,
         )
 
     def _add_verdict(self, verdict: Verdict, series: ToolSeries) -> None:
@@ -274,8 +270,7 @@ class TurnState(TurnCounts):
             series.calls["error" if call.outcome == "error" else "ok"].inc()
             if call.started is not None and ended > call.started:
                 series.took(ended - call.started)
-            if ended > self.last_active:
-                self.last_active = ended
+            self.last_active = max(self.last_active, ended)
             if usage is not None:
                 self.usage = self.usage or Usage()
                 self.usage.add(usage)
@@ -354,17 +349,16 @@ class TurnState(TurnCounts):
 
         What it has counted so far counts there as well. Its calls so far are not compared with other turns' any more.
         """
-        watch = self.watch
         if self._conversation is not None:
             return
         self.conversation_id = id_of(conversation_id)
         conversation = self._enter(self.conversation_id)  # takes the lock itself, which is not to be taken twice
-        with watch.lock:
+        with self.watch.lock:
             self._conversation = conversation
             conversation.model_calls += self.iterations
             conversation.spend_usd += self.spent_usd
             conversation.tokens += self.usage.total if self.usage is not None else 0
-            expires = self.last_active + watch.window
+            expires = self.last_active + self.watch.window
             self.series.conversation_model_calls.put(conversation.model_calls, expires)
             self.series.conversation_spend.put(conversation.spend_usd, expires)
 
