@@ -79,6 +79,7 @@ def test_rules_for_other_systems_are_checked_too(form, tmp_path):
         assert result.exit_code == 1
         assert f"{FORMS_WITH_RULES[form]}: " in result.stdout
         assert fault in result.stdout
+        assert "/tmp" not in result.stdout.replace(str(tmp_path), "")
 
 
 def test_programs_that_are_missing_are_named(monkeypatch, folder):

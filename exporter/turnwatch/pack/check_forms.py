@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -16,6 +17,7 @@ from turnwatch.pack.queries import faults_of
 from turnwatch.pack.render import as_yaml
 
 _SECONDS: Final = 60
+_PLACE: Final = re.compile(r"^\S+\.yaml: (?:\d+:\d+: )?", re.MULTILINE)
 
 
 def form_files(folder: Path) -> list[Path]:
@@ -87,5 +89,6 @@ def _said_by_promtool(groups: list[Any]) -> Iterator[str]:
         command = [promtool, "check", "rules", file.name]
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
         if answer.returncode != 0:
-            # Its line numbers are those of the copy.
-            yield f"promtool says: {(answer.stdout + answer.stderr).replace(f'{file.name}: ', '').strip()}"
+            # Without the places, which are those in the copy.
+            said = _PLACE.sub("", (answer.stdout + answer.stderr).partition("FAILED:")[2]).replace(file.name, "")
+            yield f"promtool says: {said.strip()}"

@@ -207,6 +207,7 @@ def test_an_alertmanager_file_of_ones_own_is_not_replaced_by_the_example(alertma
     file.write_text(THEIRS, encoding="utf-8")
     target = ["--alertmanager-url", url, "--alertmanager-file", file]
     said = error_of(run("deploy", pack, *target), DeployConflictError)
+    assert "--force" not in said
     assert f"Merge routes, inhibition and receivers of {pack / ALERTMANAGER_FILE} into it by hand" in said
     said = error_of(run("deploy", pack, *target, "--force"))
     assert "agents-page: email_configs.smarthost (example.com)" in said

@@ -94,11 +94,13 @@ def deploy(
     planned = [(target, target.changes(prune=prune)) for target in targets]
     every = [(target.name, change) for target, changes in planned for change in changes]
     conflicts = [(name, change) for name, change in every if change.action == "conflict"]
+    refused = [f"{name}: {change.refused}" for name, change in every if change.refused]
     if conflicts and not force:
         those = ", ".join(f"{name}: {change.what}" for name, change in conflicts)
         instead = "".join(f". {change.instead}" for _, change in conflicts if change.instead)
-        raise DeployConflictError(f"not made by turnwatch: {those}; --force replaces it{instead}. Nothing was changed")
-    if refused := [f"{name}: {change.refused}" for name, change in every if change.refused]:
+        by_force = "" if refused else "; --force replaces it"
+        raise DeployConflictError(f"not made by turnwatch: {those}{by_force}{instead}. Nothing was changed")
+    if refused:
         raise DeployError(f"{'; '.join(refused)}. Nothing was changed")
     for target, changes in planned:
         if changes:
