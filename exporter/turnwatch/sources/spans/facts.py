@@ -58,7 +58,6 @@ class ModelFact:
         response_id: The provider's id of the reply, or an empty text.
         attributes: The span's attributes, where there are messages among them.
         counted: Somebody counts this call already.
-        is_root: The span has no parent: nothing but its messages ties it to other calls.
         weight: About how many bytes it takes while it waits.
     """
 
@@ -68,7 +67,6 @@ class ModelFact:
         "counted",
         "dialect",
         "end_ns",
-        "is_root",
         "response_id",
         "scope",
         "span_id",
@@ -88,7 +86,6 @@ class ModelFact:
         self.attributes = attributes if shape.has_messages else NO_ATTRIBUTES
         self.weight = span.weight if shape.has_messages else SMALL_SPAN_BYTES
         self.counted = shape.may_be_counted and (is_counted(attributes) or COUNTED_MODEL in attributes)
-        self.is_root = not span.parent_id
 
 
 def _id_in_output(attributes: Mapping[str, Any]) -> str:
