@@ -34,7 +34,7 @@ def add_message(recording: Recording, line: int, message: dict[str, Any], at: fl
         recording.reply(line, model=str(message.get("model") or ""), usage=usage_of(message), at=at)
         add_said(recording, line, content, at)
     elif has_results(content):
-        add_results(recording, line, content, at)
+        add_results(recording, content, at)
     elif message.get("role") == "user":
         yield from recording.user(line)
 
@@ -63,7 +63,7 @@ def add_said(recording: Recording, line: int, content: object, at: float | None)
         elif kind in _CALLS:
             recording.call(line, str(block["name"]), block.get("input", MISSING), call_id=_id(block.get("id")), at=at)
         elif kind.endswith("tool_result"):
-            _add_result(recording, line, block, at)
+            _add_result(recording, block, at)
 
 
 def has_results(content: object) -> bool:
@@ -71,11 +71,11 @@ def has_results(content: object) -> bool:
     return isinstance(content, list) and any(_kind(block) == "tool_result" for block in content)
 
 
-def add_results(recording: Recording, line: int, content: object, at: float | None) -> None:
+def add_results(recording: Recording, content: object, at: float | None) -> None:
     """Record the tool results in the content of a user message."""
     for block in content if isinstance(content, list) else ():
         if _kind(block) == "tool_result":
-            _add_result(recording, line, block, at)
+            _add_result(recording, block, at)
 
 
 def usage_of(reply: dict[str, Any]) -> Usage | None:
@@ -84,10 +84,10 @@ def usage_of(reply: dict[str, Any]) -> Usage | None:
     return read_usage(usage) if isinstance(usage, dict) else None
 
 
-def _add_result(recording: Recording, line: int, block: dict[str, Any], at: float | None) -> None:
+def _add_result(recording: Recording, block: dict[str, Any], at: float | None) -> None:
     content = block.get("content")
     failed = bool(block.get("is_error")) or (isinstance(content, dict) and str(content.get("type")).endswith("_error"))
-    recording.result(line, _id(block.get("tool_use_id")), content, failed=failed, at=at)
+    recording.result(_id(block.get("tool_use_id")), content, failed=failed, at=at)
 
 
 def _kind(block: object) -> str:

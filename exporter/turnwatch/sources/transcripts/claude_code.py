@@ -147,7 +147,7 @@ def _add(recording: Recording, line: int, record: dict[str, Any], message: dict[
     if record["type"] == "assistant":
         _add_reply(recording, line, record, message, at)
     elif has_results(content):
-        add_results(recording, line, content, at)
+        add_results(recording, content, at)
     elif said.startswith(_INTERRUPTED):
         yield from recording.end("user_cancelled")
     # A summary takes the place of what was compacted, and notes of Claude Code's own are meta: the turn goes on.

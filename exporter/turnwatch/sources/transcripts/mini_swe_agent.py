@@ -53,7 +53,7 @@ def _turn_of(record: dict[str, Any], line: int, number: int) -> Iterator[Recorde
         if message.get("role") == "assistant" or "response" in extra or "model_response" in extra:
             _add_reply(recording, line, message, extra, model)
         elif message.get("role") in ("user", "tool") and recording.is_open:
-            _add_observation(recording, line, message, extra)
+            _add_observation(recording, message, extra)
     yield from recording.end(_stop_reason(info, config.get("agent") or {}))
 
 
@@ -94,11 +94,10 @@ def _in_text(said: object) -> list[dict[str, Any]]:
     return [{"command": found[0].strip()}] if len(found) == 1 else []
 
 
-def _add_observation(recording: Recording, line: int, message: dict[str, Any], extra: dict[str, Any]) -> None:
+def _add_observation(recording: Recording, message: dict[str, Any], extra: dict[str, Any]) -> None:
     call_id = message.get("tool_call_id")
     output = extra.get("raw_output")
     recording.result(
-        line,
         str(call_id) if call_id else None,
         plain_text(message.get("content")) if output is None else output,
         failed=extra.get("returncode") not in (0, None) or bool(extra.get("exception_info")),

@@ -42,7 +42,7 @@ def add_message(recording: Recording, line: int, message: dict[str, Any], at: fl
     elif role in ("tool", "function"):
         call_id = message.get("tool_call_id")
         failed = message.get("status") == "error" or bool(message.get("is_error"))
-        recording.result(line, str(call_id) if call_id else None, message.get("content"), failed=failed, at=at)
+        recording.result(str(call_id) if call_id else None, message.get("content"), failed=failed, at=at)
     elif role == "user":
         yield from recording.user(line)
 

@@ -61,7 +61,7 @@ def add_item(recording: Recording, line: int, item: dict[str, Any], at: float | 
         yield from recording.user(line)
     elif kind.endswith("_call_output"):
         recording.close_reply()
-        _add_output(recording, line, item, at)
+        _add_output(recording, item, at)
     elif kind in _ARGUMENTS or kind in _HOSTED or kind == "reasoning" or role == "assistant":
         if recording.awaits_reply:
             recording.reply(line, at=at)
@@ -102,10 +102,10 @@ def _add_said(recording: Recording, line: int, kind: str, item: dict[str, Any], 
         failed = bool(item.get("error")) or item.get("status") == "failed"
         result = item.get("error") or item.get(output)
         if result is not None or failed:
-            recording.result(line, call_id, result, failed=failed, at=at)
+            recording.result(call_id, result, failed=failed, at=at)
 
 
-def _add_output(recording: Recording, line: int, item: dict[str, Any], at: float | None) -> None:
+def _add_output(recording: Recording, item: dict[str, Any], at: float | None) -> None:
     output = item.get("output")
     call_id = item.get("call_id")
     failed = item.get("status") in ("failed", "incomplete")
@@ -123,7 +123,7 @@ def _add_output(recording: Recording, line: int, item: dict[str, Any], at: float
         output = output[about.end() :]
     elif isinstance(output, str):
         failed = failed or _TOOL_FAILED.match(output) is not None
-    recording.result(line, str(call_id) if call_id else None, output, failed=failed, at=at)
+    recording.result(str(call_id) if call_id else None, output, failed=failed, at=at)
 
 
 def _json_object(text: object) -> dict[str, Any] | None:

@@ -22,13 +22,11 @@ class Recording:
     Attributes:
         conversation_id: The conversation's id.
         agent: The agent's name.
-        last_line: The line of the last thing recorded.
     """
 
     def __init__(self, conversation_id: str, agent: str, *, turn_prefix: str | None = None) -> None:
         self.conversation_id = conversation_id
         self.agent = agent
-        self.last_line = 0
         self._prefix = turn_prefix or conversation_id
         self._turns = 0
         self._asked_on_line = 0
@@ -56,7 +54,7 @@ class Recording:
             line: Where in the file (1-based).
         """
         yield from self.end()
-        self._asked_on_line = self.last_line = line
+        self._asked_on_line = line
 
     def reply(
         self,
@@ -162,19 +160,15 @@ class Recording:
             self._calls[call_id] = event
         self._turn(line).events.append(event)
 
-    def result(
-        self, line: int, call_id: str | None, content: object, *, failed: bool = False, at: float | None = None
-    ) -> None:
+    def result(self, call_id: str | None, content: object, *, failed: bool = False, at: float | None = None) -> None:
         """What a call returned. The result of a call that the file does not have is passed over.
 
         Args:
-            line: Where in the file (1-based).
             call_id: The call's id; None for the first call without a result.
             content: Text, blocks of text, or any object.
             failed: The call failed.
             at: Seconds since the epoch.
         """
-        self.last_line = line
         call = self._calls.get(call_id) if call_id else self._first_without_result()
         if call is None:
             return
@@ -213,7 +207,6 @@ class Recording:
         yield turn
 
     def _turn(self, line: int) -> RecordedTurn:
-        self.last_line = line
         if self._open is None:
             self._turns += 1
             self._rounds = 0

@@ -40,7 +40,7 @@ def _turn_of(record: dict[str, Any], line: int, number: int) -> Iterator[Recorde
         action = str(step.get("action") or "").strip()
         if action:
             recording.call(line, action.split(maxsplit=1)[0], {"command": action})
-            recording.result(line, None, step.get("observation"))
+            recording.result(None, step.get("observation"))
         else:
             recording.text(str(step.get("response") or ""))
     yield from recording.end(_stop_reason(str(info.get("exit_status") or "")))
