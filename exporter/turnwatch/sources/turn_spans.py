@@ -62,11 +62,12 @@ class TurnSpans:
     def model_ends(self, span: OwnSpan | None, call: ModelCall, verdict: Verdict | None) -> None:
         """End a model call's span, and say on the turn's what it brought to light."""
         with self._quietly:
-            if span is not None:
-                if call.usage is not None:
-                    span.set(usage_attributes(call.usage))
-                span.end(call.error_type)
+            if span is not None and call.usage is not None:
+                span.set(usage_attributes(call.usage))
             self._announce(verdict)
+        with self._quietly:
+            if span is not None:
+                span.end(call.error_type)
 
     # Tool calls
 
