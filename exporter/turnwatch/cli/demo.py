@@ -23,6 +23,7 @@ NOT_PAGED: Final = 1
 NO_SERVERS: Final = 3
 
 _PICTURE_COLUMNS: Final = 110
+_STEP_SECONDS: Final = 1.0
 
 demo_app = typer.Typer()
 
@@ -65,7 +66,9 @@ def demo(
             with suppress(KeyboardInterrupt):
                 report(ending)
                 console.print("\nStill running, until Ctrl-C:", running(ending))
-                threading.Event().wait()
+                # In steps: a signal that comes just before a wait begins does not wake it.
+                while not threading.Event().wait(_STEP_SECONDS):
+                    pass
     raise typer.Exit(0 if ending.kept_its_promise else NOT_PAGED)
 
 
