@@ -114,6 +114,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(name: str, tmp_path: Path):
     number = getattr(signal, name)
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(number, signal.SIG_DFL)  # under nohup the tests ignore SIGHUP, and so would what they start
         # What measures coverage has its own way to end on a signal.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
         os.execve(sys.executable, [sys.executable, "-m", "turnwatch", "scan", str(pipe)], environment)
