@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from contextvars import ContextVar, copy_context
 
 import pytest
-from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 import turnwatch as tw
@@ -235,15 +232,6 @@ async def test_an_async_generator_that_is_cancelled_at_a_step_ends_its_turn(watc
     with pytest.raises(asyncio.CancelledError):
         await consumer
     assert value(watch, "agent_turns_total", "streamer", "user_cancelled") == 1
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    return exporter
 
 
 @tw.watch_turn(agent="streamer")

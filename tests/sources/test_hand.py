@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 from opentelemetry import trace
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
@@ -23,15 +21,6 @@ from turnwatch.settings import Settings
 @pytest.fixture
 def watch() -> Watch:
     return Watch(Settings(), Store())
-
-
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
-    exporter = InMemorySpanExporter()
-    provider = TracerProvider()
-    provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    return exporter
 
 
 def value(watch: Watch, name: str, *labels: str) -> float:
