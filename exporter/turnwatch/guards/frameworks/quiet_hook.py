@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 from turnwatch.errors import TurnStopped
+from turnwatch.guards.frameworks.reported import TurnOpener
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,24 +24,26 @@ def quiet_hook(hook: F) -> F:
 
         @functools.wraps(hook)
         async def quietly_async(self: Any, *args: Any, **kwargs: Any) -> Any:
-            try:
+            with _counting_faults(self._opener):
                 return await hook(self, *args, **kwargs)
-            except TurnStopped:
-                raise
-            except Exception:
-                self._opener.watch.internal_error("a framework's hook")
-                return None
+            return None
 
         return cast("F", quietly_async)
 
     @functools.wraps(hook)
     def quietly(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
+        with _counting_faults(self._opener):
             return hook(self, *args, **kwargs)
-        except TurnStopped:
-            raise
-        except Exception:
-            self._opener.watch.internal_error("a framework's hook")
-            return None
+        return None
 
     return cast("F", quietly)
+
+
+@contextmanager
+def _counting_faults(opener: TurnOpener) -> Iterator[None]:
+    try:
+        yield
+    except TurnStopped:
+        raise
+    except Exception:
+        opener.watch.internal_error("a framework's hook")
