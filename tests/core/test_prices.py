@@ -9,11 +9,15 @@ import pytest
 from genai_prices import Usage as PublishedUsage
 from genai_prices import data_snapshot
 
+from turnwatch import price_file as price_file_module
+from turnwatch import yaml_file
 from turnwatch.core import prices as prices_module
 from turnwatch.core import published_prices
 from turnwatch.core.events import Usage
 from turnwatch.core.prices import PriceBook
+from turnwatch.core.watch import Watch
 from turnwatch.errors import SettingsError
+from turnwatch.settings import Settings
 
 # USD per million tokens as the providers publish them: input, output, cache read, cache write.
 PUBLISHED = [
@@ -219,6 +223,22 @@ def test_a_fault_in_a_price_file_is_named_by_key_file_and_line(price_file, text,
 
     assert message in str(caught.value)
     assert all(line.startswith(str(path)) for line in str(caught.value).splitlines())
+
+
+def test_a_price_file_is_read_once_for_each_version_of_it(price_file, monkeypatch):
+    read: list[str] = []
+    monkeypatch.setattr(
+        price_file_module, "read_yaml_file", lambda path: read.append(path) or yaml_file.read_yaml_file(path)
+    )
+    path = price_file("gpt-4o: {input: 1, output: 1}\n")
+    watches = [Watch(Settings(prices_file=str(path))) for _ in range(3)]
+
+    assert {watch.prices.cost("openai", "gpt-4o", Usage(1_000_000)) for watch in watches} == {1.0}
+    assert read == [str(path)]
+
+    path.write_text("gpt-4o: {input: 22, output: 1}\n")
+    assert Watch(Settings(prices_file=str(path))).prices.cost("openai", "gpt-4o", Usage(1_000_000)) == 22.0
+    assert watches[0].prices.cost("openai", "gpt-4o", Usage(1_000_000)) == 1.0
 
 
 def test_what_is_kept_is_bounded(monkeypatch):

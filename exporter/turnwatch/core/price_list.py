@@ -1,88 +1,28 @@
-"""What a user's own price file says."""
+"""Which of a user's own prices is a model's."""
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
-from typing import Any, Final
 
 from turnwatch.core.model_names import bare_names
 from turnwatch.core.rates import Rates, TokenPrices
-from turnwatch.errors import SettingsError
-from turnwatch.yaml_file import YamlDocument, read_yaml_file
-
-_ALLOWED: Final = ("input", "output", "cache_read", "cache_write", "reasoning")
 
 
 class PriceList:
     """Prices by model name.
 
-    The file is YAML or JSON, one model a key, prices in USD per million tokens::
-
-        claude-sonnet-4-5: {input: 3, output: 15, cache_read: 0.3, cache_write: 3.75}
-        my-gateway/llama: {input: 0, output: 0}
-
-    ``provider/model`` names one provider's model. ``input`` and ``output`` must be there; without cache_read or
-    cache_write cached tokens cost what input does, without reasoning it costs what output does.
+    Args:
+        prices: USD per million tokens by the kind of token, by model name in lower case: what a price file says.
     """
 
-    def __init__(self, prices: dict[str, Rates]) -> None:
+    def __init__(self, prices: Mapping[str, Mapping[str, Decimal]]) -> None:
         self._prices = prices
 
-    @classmethod
-    def read(cls, path: str | Path) -> PriceList:
-        """Read a price file.
-
-        Raises:
-            SettingsError: It cannot be read, or a key or a value is wrong. The message names key, file and line.
-        """
-        document = read_yaml_file(path)
-        faults: list[str] = []
-        prices = {name.lower(): _rates(document, name, entry, faults) for name, entry in document.data.items()}
-        if faults:
-            raise SettingsError("\n".join(faults))
-        return cls(prices)
-
     def find(self, provider: str, model: str) -> Rates | None:
-        """The file's price for a model, by its exact name first and then without prefixes and dates."""
+        """The price of a model, by its exact name first and then without prefixes and dates."""
         for name in (f"{provider}/{model}".lower(), model.lower(), *bare_names(provider, model)):
             found = self._prices.get(name)
             if found is not None:
-                return found
+                return Rates(TokenPrices(**found))
         return None
-
-
-def _rates(document: YamlDocument, model: str, entry: Any, faults: list[str]) -> Rates:
-    if not isinstance(entry, dict):
-        faults.append(f"{document.place((model,))}: {model}: wants a mapping with {_listed()}")
-        return Rates(TokenPrices())
-    values: dict[str, Decimal] = {}
-    for key, value in entry.items():
-        place = f"{document.place((model, key))}: {model}.{key}"
-        if key not in _ALLOWED:
-            near = difflib.get_close_matches(key, _ALLOWED, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            faults.append(f"{place}: unknown key; allowed are {_listed()}{hint}")
-            continue
-        price = _price(value)
-        if price is None:
-            faults.append(f"{place}: wants a number of USD per million tokens, 0 or more")
-        else:
-            values[key] = price
-    faults += [
-        f"{document.place((model,))}: {model}: {key} is missing" for key in ("input", "output") if key not in entry
-    ]
-    return Rates(TokenPrices(**values))
-
-
-def _price(value: object) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    # The digits as written: Decimal(0.3) would be 0.299999999999999988898.
-    price = Decimal(repr(value))
-    return price if price.is_finite() and price >= 0 else None
-
-
-def _listed() -> str:
-    return ", ".join(_ALLOWED)

@@ -15,6 +15,7 @@ from turnwatch.core.model_names import spellings
 from turnwatch.core.price_list import PriceList
 from turnwatch.core.published_prices import find_published_price, published_snapshot
 from turnwatch.core.rates import Price
+from turnwatch.price_file import read_price_file
 
 MAX_KEPT_MODELS: Final = 1024
 MAX_NAME_LENGTH: Final = 300
@@ -33,7 +34,7 @@ class PriceBook:
     """
 
     def __init__(self, prices_file: str | Path | None = None) -> None:
-        self._own = PriceList.read(prices_file) if prices_file else None
+        self._own = PriceList(read_price_file(prices_file)) if prices_file else None
         self._kept: dict[tuple[str, str], Price | None] = {}
         self._snapshot: object = None
 
