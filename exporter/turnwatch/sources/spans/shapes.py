@@ -53,7 +53,7 @@ class Shape:
         agent_name, conversation: Of an agent.
         is_of_sub_agent: They belong to a sub-agent, which may have no span of its own.
         may_name_agent: An agent is named, perhaps in the metadata.
-        input, output, cache_read, cache_write, reasoning: Token counts.
+        input, output, cache_read, cache_write, reasoning, total: Token counts.
         has_usage_object: Token counts may stand in an object of the dialect's own.
         has_messages: A model's messages, or why it ended, are among the attributes.
         may_be_counted: Somebody may have marked the spans as counted already.
@@ -85,6 +85,7 @@ class Shape:
         "result",
         "roles",
         "tool_name",
+        "total",
     )
 
     def __init__(self, scope: str, names: frozenset[str]) -> None:
@@ -114,6 +115,7 @@ class Shape:
         self.cache_read = there(_USAGE["cache_read"])
         self.cache_write = there(_USAGE["cache_write"])
         self.reasoning = there(_USAGE["reasoning"])
+        self.total = there(_USAGE["total"])
         self.has_usage_object = any(name in names for name in USAGE_OBJECTS)
         self.has_messages = not _MESSAGES.isdisjoint(names)
         self.may_be_counted = COUNTED in names or COUNTED_MODEL in names or COUNTED_TOOL in names

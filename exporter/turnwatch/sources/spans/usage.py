@@ -10,13 +10,14 @@ from turnwatch.core.events import Usage
 from turnwatch.sources.spans.dialect import CONVENTIONS
 from turnwatch.sources.spans.shapes import Shape, shape_of
 from turnwatch.sources.spans.span import SpanData
-from turnwatch.sources.spans.values import json_of
+from turnwatch.sources.spans.values import first_text, json_of
 
 _AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
 _HAYSTACK_OUTPUTS: Final = ("haystack.agent.step.llm.output", "haystack.component.output")
 _PRINTED_USAGE: Final = "usage=CompletionUsage("
 _PRINTED_CACHED: Final = re.compile(r"\bcached_tokens=(\d+)")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
+_GEMINI: Final = "gemini"
 # As in OTLP. What is larger, as text may be, is no number of tokens, and no float could hold it.
 _LARGEST: Final = 2**63 - 1
 
@@ -54,10 +55,24 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
         (shape.cache_write and _first(attributes, shape.cache_write)) or 0,
         (shape.reasoning and _first(attributes, shape.reasoning)) or 0,
     )
+    if shape.total:
+        _add_thoughts(attributes, shape, usage)
     if shape.has_usage_object and not usage.cache_read:
         _langsmith(attributes, usage)
         _printed(attributes, usage)
     return usage
+
+
+def _add_thoughts(attributes: Mapping[str, Any], shape: Shape, usage: Usage) -> None:
+    """Thinking tokens of Gemini's, which its API counts in the total alone, and some instrumentations with it.
+
+    Seen in the sources of Traceloop's and OpenInference's for Google's clients and of OpenLIT's for ADK. Nobody else's
+    total holds anything that input and output leave out and that is paid for as output.
+    """
+    left = (_first(attributes, shape.total) or 0) - usage.input - usage.output
+    if left > 0 and _GEMINI in first_text(attributes, shape.model_name):
+        usage.reasoning = min(usage.reasoning or left, left)
+        usage.output += usage.reasoning
 
 
 def usage_of_agent(span: SpanData) -> Usage | None:
