@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import enum
 import math
 import threading
 import time
@@ -14,8 +15,10 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 import turnwatch as tw
 from turnwatch.core.watch import Watch
+from turnwatch.guards import from_settings
 from turnwatch.metrics.store import Store
 from turnwatch.settings import Settings
+from turnwatch.sources import hand
 
 
 @pytest.fixture
@@ -101,6 +104,57 @@ def test_stop_reason_comes_from_the_exception(watch: Watch, error: BaseException
     with pytest.raises(type(error)), tw.turn(agent="bot", watch=watch) as turn:
         raise error
     assert turn.stop_reason == reason
+
+
+class Quarrelsome(str):
+    """A reason that can be neither compared nor kept in a dict, as arrays and data frames cannot."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    def __bool__(self) -> bool:
+        raise ValueError("ambiguous")
+
+
+class Reason(enum.StrEnum):
+    KILLED = "killed"
+
+
+@pytest.mark.parametrize(
+    ("said", "counted"),
+    [
+        (["killed"], "unknown"),
+        ({}, "unknown"),
+        (Quarrelsome("killed"), "killed"),
+        (Reason.KILLED, "killed"),
+        (None, "final_answer"),
+    ],
+    ids=["list", "mapping", "quarrelsome", "enumeration", "none"],
+)
+def test_a_turn_ends_whatever_it_is_told_to_stop_for(watch: Watch, said: object, counted: str):
+    with tw.turn(agent="bot", watch=watch) as turn:
+        turn.stop(said)  # type: ignore[arg-type]
+    assert (type(turn.stop_reason), turn.stop_reason) == (str, counted)
+    assert value(watch, "agent_turns_total", "bot", counted) == 1
+    assert watch.faults == 0
+
+
+def test_a_turn_ends_whatever_reason_an_exception_gives(watch: Watch):
+    with pytest.raises(tw.TurnStopped), tw.turn(agent="bot", watch=watch) as turn:
+        raise tw.TurnStopped("over", stop_reason=Quarrelsome("killed"))
+    assert turn.stop_reason == "killed"
+    assert watch.faults == 0
+
+
+def test_the_keywords_of_a_turn_are_checked_once(watch: Watch, monkeypatch: pytest.MonkeyPatch):
+    checked: list[object] = []
+    for module in (hand, from_settings):
+        monkeypatch.setattr(module, "check_keywords", checked.append)
+    with tw.turn(agent="bot", watch=watch, limits=tw.Limits(max_usd=1.0)):
+        pass
+    assert len(checked) == 1
 
 
 def test_model_calls_count_iterations_tokens_and_dollars(watch: Watch):

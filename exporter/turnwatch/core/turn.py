@@ -382,7 +382,7 @@ class TurnState(TurnCounts):
         with watch.lock:
             if self.stop_reason is not None:
                 return
-            self.stop_reason = stop_reason if stop_reason in STOP_REASONS else "unknown"
+            self.stop_reason = said if (said := name_of(stop_reason)) in STOP_REASONS else "unknown"
             self._ended_at = now
             watch.closed(self, self._key)
             agent, meter = self.series.label, watch.meter

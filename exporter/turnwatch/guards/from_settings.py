@@ -21,8 +21,12 @@ from turnwatch.settings import Budgets, Settings
 def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     """The guard of a turn that was just opened.
 
+    Args:
+        state: The turn.
+        guarding: What it was told; nothing but keywords of ``Guarding``, as whoever took them has checked.
+
     Raises:
-        TypeError: There is no such keyword, or ``limits`` or ``conversation_limits`` is something else than Limits.
+        TypeError: ``limits`` or ``conversation_limits`` is something else than Limits.
         ValueError: ``on_loop`` names no response.
         TurnStopped: No guard can be made and ``fail_closed`` is set. Without it, the fault is counted and the turn
             goes unguarded.
@@ -32,7 +36,7 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     faults_before = watch.faults
     fail_closed = guarding.get("fail_closed", settings.fail_closed)
     on_loop = guarding.get("on_loop", settings.on_loop)
-    check_guarding({**guarding, "on_loop": on_loop})
+    _check_values({**guarding, "on_loop": on_loop})
     try:
         limits = guarding.get("limits")
         conversation = guarding.get("conversation_limits")
@@ -76,6 +80,10 @@ def check_guarding(guarding: Guarding) -> None:
         ValueError: ``on_loop`` names no response.
     """
     check_keywords(guarding)
+    _check_values(guarding)
+
+
+def _check_values(guarding: Guarding) -> None:
     if "on_loop" in guarding:
         steps_of(guarding["on_loop"])
     for name in ("limits", "conversation_limits"):

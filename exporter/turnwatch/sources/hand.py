@@ -228,7 +228,7 @@ class Turn:
 
     def stop(self, stop_reason: str) -> None:
         """Say why the turn will end, before it does: one of the closed set of stop reasons."""
-        self._stop_reason = stop_reason
+        self._stop_reason = name_of(stop_reason) or None
 
     # Model calls
 
