@@ -114,6 +114,73 @@ def test_a_raw_clients_loop_is_judged_while_it_runs(story):
 
 def test_a_raw_clients_single_call_counts_when_nobody_told_of_it_again(story):
     story.feed(client(story, 1, at=1, text="yes", reply_id="chatcmpl-1"))
-    story.pass_time(31)
+    story.pass_time(10.1)
     story.pass_time(1)
     assert [(turn.iterations, turn.stop_reason) for turn in story.ended] == [(1, "final_answer")]
+
+
+# Whether they wait
+
+
+def single_call(story, trace):
+    """One call of a client that ends without tools; how many calls have been counted by then."""
+    story.feed(client(story, trace, at=trace, text=f"yes {trace}", reply_id=f"chatcmpl-{trace}"))
+    return sum(turn.iterations for turn in story.opened)
+
+
+@pytest.fixture
+def watched(story):
+    story.opened = []
+    story.watch.opened = story.opened.append
+    return story
+
+
+def test_a_single_call_counts_after_ten_seconds_at_the_latest(watched):
+    assert single_call(watched, 1) == 0
+    watched.pass_time(10.1)
+    assert [turn.iterations for turn in watched.opened] == [1]
+
+
+def test_in_a_service_of_which_nobody_told_again_calls_count_at_once(watched):
+    single_call(watched, 1)
+    watched.pass_time(10.1)
+    assert single_call(watched, 2) == 2
+    watched.all_turns()
+    assert [turn.iterations for turn in watched.ended] == [1, 1]
+
+
+def test_in_a_service_of_which_calls_are_told_again_they_go_on_waiting(watched):
+    watched.feed(client(watched, 100, at=1, text="yes"), framework(watched, at=1, text="yes"), agent(watched))
+    single_call(watched, 1)
+    watched.pass_time(10.1)
+    counted = single_call(watched, 2)
+    assert single_call(watched, 3) == counted
+
+
+def test_a_call_counted_at_once_is_not_counted_again_by_its_framework(watched):
+    single_call(watched, 1)
+    watched.pass_time(10.1)
+    single_call(watched, 2)
+    watched.feed(framework(watched, at=2, text="yes 2", reply_id="chatcmpl-2"))
+    later = {"at": 3, "text": "yes 3", "reply_id": "chatcmpl-3"}
+    watched.feed(client(watched, 3, **later))
+    watched.feed(framework(watched, **later), agent(watched))
+    assert watched.all_turns()["bot"].iterations == 1
+    assert sum(turn.iterations for turn in watched.ended) == 3
+
+
+@pytest.mark.parametrize("reply", [pytest.param(reply, id=by) for by, reply in SAME.items()])
+def test_a_frameworks_span_that_comes_first_is_the_one_that_counts(story, reply):
+    story.feed(framework(story, at=1, **reply), agent(story))
+    story.feed(client(story, 1, at=1, **reply))
+    story.feed(client(story, 2, at=4, text="another", reply_id="chatcmpl-9"))
+    story.all_turns()
+    assert sorted((turn.agent, turn.iterations) for turn in story.ended) == [("", 1), ("bot", 1)]
+
+
+def test_calls_of_one_reply_that_their_framework_told_of_first_are_as_many_as_it_made(story):
+    story.feed(*(framework(story, at=1, text="yes") for _ in range(2)), agent(story))
+    for trace in (1, 2, 3):
+        story.feed(client(story, trace, at=1, text="yes"))
+    story.all_turns()
+    assert sorted((turn.agent, turn.iterations) for turn in story.ended) == [("", 1), ("bot", 2)]

@@ -349,6 +349,7 @@ class Assembler:
         if self._without_arguments:
             # No longer than their turn is open after its end.
             self._take_without_arguments(now - min(_LOGS_SECONDS, self._grace), now)
+        self._calls.tick(now)
         self._turns.tick(now)
 
     def flush(self) -> None:

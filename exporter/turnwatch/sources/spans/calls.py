@@ -12,6 +12,7 @@ from turnwatch.sources.spans.recording import merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
 from turnwatch.sources.spans.span import SERVER, SpanData
 from turnwatch.sources.spans.stops import is_last_reply
+from turnwatch.sources.spans.told_again import ToldAgain, waits
 from turnwatch.sources.spans.turns import Turns
 
 
@@ -29,11 +30,18 @@ class Calls:
         self._above = above
         self._turns = turns
         self._loose = LooseCalls()
+        self._told = ToldAgain()
         self.second = 0
 
     def clear(self) -> None:
-        """Forget which turns wait for their next model call."""
+        """Forget which turns wait for their next model call, and which calls to be told of again."""
         self._loose.clear()
+        self._told.clear()
+
+    def tick(self, now: float) -> None:
+        """Count the calls of which nobody told again in time."""
+        for scope in self._told.waited_in_vain(now):
+            self._turns.settle(scope, now)
 
     def take_tool(self, span: SpanData, fact: ToolFact, now: float) -> None:
         """Take a tool call in."""
@@ -147,53 +155,55 @@ class Calls:
         if below is not None and not below.is_empty:
             self._turns.join(below, above, now)
             above = above.found()
-        told = self._loose.told_already(fact)
-        if told is not None:
-            fact = self._one_fact(fact, told, above, now)
         give_hints(above, span, fact.dialect)
         if is_last_reply(span):
             above.ended_ns = max(above.ended_ns, span.end_ns)
             above.stop_reason = "error" if span.failed else "final_answer"
-        self._turns.add(above, fact, now)
+        alone = self._told.take_alone(fact)
+        if alone is None or waits(alone):
+            if alone is not None:
+                fact = self._one_fact(fact, alone, above, now)
+            self._told.note_above(fact, above)
+            self._turns.add(above, fact, now)
+        else:
+            self.second += 1  # it has been counted in a turn of its own
         if not span.parent_id and not is_adopted:
             self._turns.finish(above, None, span, now)
 
     def _take_loose(self, span: SpanData, fact: ModelFact, now: float) -> None:
         """A model call that is a trace of its own: a raw client without a span round its loop."""
+        twin = self._told.take_alone(fact)
+        above = self._told.take_above(fact) if twin is None else None
+        if above is not None or (twin is not None and twin.closed):
+            self.second += 1
+            self._places.came(span.span_id, above or twin or span.parent_id)
+            return
         conversation = conversation_of(span)
         scope = self._loose.scope_for(fact, conversation)
-        waiting = self._loose.told_already(fact)
-        if waiting is not None:
-            scope = self._one_call(waiting, scope, now)
-        elif scope is None and self._loose.waits(fact, conversation):
-            scope = Scope(span.span_id, span.trace_id, now)
-            give_hints(scope, span, fact.dialect)
-            self._turns.add(scope, fact, now)
-            self._places.came(span.span_id, scope)
-            if not self._loose.wait(fact, scope):
-                # A turn that nobody else tells of until it is opened has ended by then.
-                scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
-                scope.due = now
-            return
-        if waiting is not None and scope is waiting:
-            give_hints(scope, span, fact.dialect)
-            self._turns.add(scope, fact, now)
-            self._turns.open(scope)
-        elif scope is None:
-            scope = Scope(span.span_id, span.trace_id, now)
-            give_hints(scope, span, fact.dialect)
-            self._turns.add(scope, fact, now)
-            self._turns.open(scope)
+        if twin is not None:
+            scope = self._one_call(twin, scope, now)
+        begins = scope is None
+        scope = scope or Scope(span.span_id, span.trace_id, now)
+        give_hints(scope, span, fact.dialect)
+        may_be_told_again = begins and self._told.may_happen(fact, conversation, scope.service)
+        self._turns.add(scope, fact, now)
+        self._places.came(span.span_id, scope)
+        self._told.note_alone(fact, scope)
+        if may_be_told_again:
+            self._told.wait(scope, now)
+            goes_on = self._loose.asks(fact, scope)
         else:
             if not scope.is_turn:
-                self._turns.open(scope)  # it need not wait any more: this call goes on with it
-            self._turns.add(scope, fact, now)
-        self._places.came(span.span_id, scope)
-        self._turns.count_now(scope)
-        if self._loose.goes_on(scope, fact, fact.attributes or span.attributes, conversation):
+                self._turns.open(scope)  # a call in it need not wait any more: this one goes on with it
+            self._turns.count_now(scope)
+            goes_on = self._loose.goes_on(scope, fact, fact.attributes or span.attributes, conversation)
+        if goes_on:
             self._turns.goes_on(scope)
+            return
+        scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
+        if may_be_told_again:
+            scope.due = now  # should it become a turn, nothing more of that will come by then
         else:
-            scope.stop_reason = "error" if fact.call.outcome == "error" else "final_answer"
             self._turns.end_soon(scope, now)
 
     def _one_fact(self, fact: ModelFact, told: Scope, above: Scope, now: float) -> ModelFact:
@@ -206,10 +216,12 @@ class Calls:
                 fact = merged(fact, other)
         return fact
 
-    def _one_call(self, waiting: Scope, scope: Scope | None, now: float) -> Scope:
-        """The scope of a call that waited to be told of again: the turn it goes on with, or one that it begins."""
-        waiting.stop_reason = waiting.due = None
+    def _one_call(self, twin: Scope, scope: Scope | None, now: float) -> Scope:
+        """The scope of a call that two clients tell of: the turn it goes on with, or one that it begins."""
+        if not waits(twin):
+            return scope or twin
+        twin.stop_reason = twin.due = None
         if scope is None:
-            return waiting
-        self._turns.join(waiting, scope, now)
+            return twin
+        self._turns.join(twin, scope, now)
         return scope

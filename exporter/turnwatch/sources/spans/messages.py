@@ -11,6 +11,7 @@ from turnwatch.sources.spans.dialect import CONVENTIONS
 from turnwatch.sources.spans.values import MISSING, json_of
 
 _OPENINFERENCE_OUT: Final = "llm.output_messages."
+_FIRST_REPLY: Final = f"{_OPENINFERENCE_OUT}0.message.role"
 _OPENINFERENCE_IN: Final = "llm.input_messages."
 _REPLY_TEXTS: Final = (
     "llm.output_messages.0.message.content", "llm.output_messages.0.message.contents.0.message_content.text",
@@ -55,7 +56,7 @@ def carries_reply(attributes: Mapping[str, Any]) -> bool:
 
 def has_flat_reply(attributes: Mapping[str, Any]) -> bool:
     """Whether a model's reply stands in attributes of its own, as OpenInference has it."""
-    return f"{_OPENINFERENCE_OUT}0.message.role" in attributes
+    return _FIRST_REPLY in attributes
 
 
 def reply_text(attributes: Mapping[str, Any]) -> str:

@@ -1,0 +1,165 @@
+"""Model calls that two instrumentations tell of in two traces: which spans stand for one call.
+
+A client's span is a trace of its own where the framework's instrumentation puts none of its spans round it
+(OpenInference for LangChain), and the framework's span of the same call hangs in the turn that it belongs to. The
+client's ends first, so its call waits for the framework's; in a service of which no call was told of again it waits no
+longer. Whatever comes in another order is counted once all the same, where it came first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Final, final
+
+from turnwatch.sources.spans.facts import ModelFact
+from turnwatch.sources.spans.messages import asked_of, carries_reply, has_flat_reply, reply_text
+from turnwatch.sources.spans.scope import Scope, ToldModel, is_same_model_call
+
+# The SDK's batches are five seconds apart, and the two spans may stand in two of them.
+_WAIT_SECONDS: Final = 10.0
+_REMEMBERED: Final = 10_000
+_SERVICES: Final = 1_000
+# Calls at once that have the same reply, word for word.
+_SAME_REPLIES: Final = 64
+
+
+class ToldAgain:
+    """Remembers calls of which other spans may tell as well. Bounded; the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._alone = _ByReply()  # calls that are traces of their own, waiting or counted
+        self._above = _ByReply()  # calls counted where their framework has them
+        self._waiting: OrderedDict[Scope, float] = OrderedDict()  # since when
+        self._happens: OrderedDict[str, bool] = OrderedDict()  # by service, as soon as that shows
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        self._alone.clear()
+        self._above.clear()
+        self._waiting.clear()
+
+    def may_happen(self, fact: ModelFact, conversation: str | None, service: str) -> bool:
+        """Whether another instrumentation's span may tell of this call, a trace of its own, and of its turn."""
+        if self._happens.get(service) is False:
+            return False
+        if fact.dialect.told_again:
+            return any(_replies(fact))
+        if not fact.dialect.is_first_hand or not fact.response_id or conversation is not None:
+            return False
+        return not carries_reply(fact.attributes)
+
+    def wait(self, scope: Scope, now: float) -> None:
+        """Have a call, which this scope holds, wait to be told of again."""
+        self._waiting[scope] = now
+        if len(self._waiting) > _REMEMBERED:
+            self._waiting.popitem(last=False)
+
+    def waited_in_vain(self, now: float) -> list[Scope]:
+        """The scopes of calls of which nobody told again in time. They wait no longer."""
+        scopes: list[Scope] = []
+        while self._waiting and next(iter(self._waiting.values())) <= now - _WAIT_SECONDS:
+            scope, _ = self._waiting.popitem(last=False)
+            if waits(scope):
+                scopes.append(scope)
+                self._happens.setdefault(scope.service, False)
+        return scopes
+
+    def note_alone(self, fact: ModelFact, scope: Scope) -> None:
+        """Note a call that is a trace of its own."""
+        self._alone.put(_replies(fact), fact, scope)
+
+    def note_above(self, fact: ModelFact, scope: Scope) -> None:
+        """Note a call that is counted where its framework has it, if a client's span may tell of it as well."""
+        if not fact.dialect.told_again and has_flat_reply(fact.attributes):
+            self._above.put((fact.response_id,) if fact.response_id else _replies(fact), fact, scope)
+
+    def take_alone(self, fact: ModelFact) -> Scope | None:
+        """The scope of the same call, told of as a trace of its own; it is not to be told of a third time."""
+        return self._taken(self._alone, fact)
+
+    def take_above(self, fact: ModelFact) -> Scope | None:
+        """The scope of the same call, counted where its framework has it; it is not to be told of a third time."""
+        return self._taken(self._above, fact)
+
+    def _taken(self, calls: _ByReply, fact: ModelFact) -> Scope | None:
+        scope = calls.take(fact) if calls else None
+        if scope is not None:
+            self._happens[scope.service] = True
+            if len(self._happens) > _SERVICES:
+                self._happens.popitem(last=False)
+        return scope
+
+
+def waits(scope: Scope) -> bool:
+    """Whether a call in a scope of its own has not been counted yet."""
+    return not scope.is_turn and scope.into is None and bool(scope.pending)
+
+
+@final
+class _Told:
+    """A call, and the scope that it is in until another span has told of it."""
+
+    __slots__ = ("call", "model", "scope")
+
+    def __init__(self, fact: ModelFact, scope: Scope) -> None:
+        self.call = ToldModel(fact)
+        self.model = fact.call.model
+        self.scope: Scope | None = scope
+
+
+class _ByReply:
+    """Calls by what shows other spans to tell of the same reply."""
+
+    def __init__(self) -> None:
+        self._calls: OrderedDict[Hashable, list[_Told]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._calls.clear()
+
+    def put(self, replies: Iterable[Hashable], fact: ModelFact, scope: Scope) -> None:
+        """Remember a call under each of these."""
+        told = _Told(fact, scope)
+        for reply in replies:
+            self._calls[reply] = [*self._calls.get(reply, ())[-_SAME_REPLIES:], told]
+            self._calls.move_to_end(reply)
+            if len(self._calls) > _REMEMBERED:
+                self._calls.popitem(last=False)
+
+    def take(self, fact: ModelFact) -> Scope | None:
+        """The scope of the call that this span tells of as well."""
+        for reply in _replies(fact):
+            for told in self._calls.get(reply, ()):
+                if told.scope is not None and _is_same_reply(told, fact):
+                    scope, told.scope = told.scope.found(), None
+                    return scope
+        return None
+
+
+def _replies(fact: ModelFact) -> Iterator[Hashable]:
+    """What shows other spans to tell of the same reply: its id, and where they leave that out the reply itself."""
+    if fact.response_id:
+        yield fact.response_id
+    if not has_flat_reply(fact.attributes):
+        return  # of a convention in which no call is told of again, and its messages are not worth reading
+    asked = tuple(request.call_id for request in asked_of(fact.attributes) if request.call_id)
+    text = "" if asked else reply_text(fact.attributes)
+    if asked or text:
+        yield asked or hash(text)
+
+
+def _is_same_reply(told: _Told, fact: ModelFact) -> bool:
+    """Whether another instrumentation told of this call: by the reply's id, or as one inside or round this one.
+
+    Then it has to be of the same model, with the same tokens, and the same reply, by which it was found.
+    """
+    call = told.call
+    if call.scope == fact.scope or not is_same_model_call(call, fact):
+        return False
+    if call.response_id and fact.response_id:
+        return True
+    return told.model == fact.call.model and call.tokens is not None and fact.call.usage is not None
