@@ -118,6 +118,34 @@ def test_a_turn_counts_under_its_agent_from_its_first_call_on(bench):
         assert bench.meter.total("agent_tool_calls_total", "support-bot", "search") == 1
 
 
+def test_spans_of_the_programs_own_inside_an_agent_are_steps_of_its_turn(bench):
+    own = bench.provider.get_tracer("my.app")
+    with bench.agent("support-bot"):
+        for _ in range(2):
+            with own.start_as_current_span("plan"), own.start_as_current_span("attempt"):
+                for _ in range(3):
+                    bench.chat()
+                    bench.tool()
+        assert bench.meter.total("agent_tool_calls_total", "support-bot", "search") == 6
+    bench.processor.shutdown()
+    (turn,) = bench.turns
+    assert (turn.agent, turn.iterations, turn.tool_calls, turn.repeats) == ("support-bot", 6, 6, 5)
+    assert not bench.processor._assembler.passed
+
+
+def test_a_tools_span_inside_an_agent_that_says_only_at_its_end_what_it_is_counts(bench):
+    with bench.agent("support-bot"):
+        for _ in range(2):
+            with bench.tracer.start_as_current_span("lookup") as span:
+                bench.chat()
+                tool = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "look", "tool_arguments": "{}"}
+                span.set_attributes(tool)
+    bench.processor.shutdown()
+    (turn,) = bench.turns
+    assert (turn.agent, turn.iterations, turn.tool_calls, turn.repeats) == ("support-bot", 2, 2, 1)
+    assert not bench.processor._assembler.passed
+
+
 def test_a_sub_agent_has_its_own_turn_and_its_spend_counts_in_its_parents(bench):
     with bench.agent("outer"):
         bench.chat()

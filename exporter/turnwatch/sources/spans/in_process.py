@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from turnwatch.core.turn import TurnState
+from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.dialect import Dialect, dialect_of
 from turnwatch.sources.spans.hints import give_hints, own_name, spoken_name
@@ -32,7 +34,14 @@ class InProcessAssembler(Assembler):
 
     What an open span already says of itself places its children at once; where it says nothing yet, they wait for
     its end as everywhere else.
+
+    Attributes:
+        passed: Open spans of the program's own inside an agent's, under which calls count in that agent.
     """
+
+    def __init__(self, watch: Watch, **options: Any) -> None:
+        super().__init__(watch, **options)
+        self.passed: set[int] = set()
 
     def adopt(self, span_id: int, trace_id: int, turn: TurnState, now: float) -> None:
         """Have this span, and what hangs under it, count in a turn that somebody else opened and ends."""
@@ -63,7 +72,9 @@ class InProcessAssembler(Assembler):
             return True
         adopted = self._above.adopted.get(span.span_id)
         dialect = dialect_of(span)
-        if not is_of_interest(span.scope, span.name, span.attributes) or not says_its_role(span, dialect):
+        if not is_of_interest(span.scope, span.name, span.attributes):
+            return self._announce_own(span)
+        if not says_its_role(span, dialect):
             return False
         role = role_of(span, dialect)
         if role == "agent" and adopted is not None and adopted.turn is not None and not own_name(span, dialect):
@@ -76,6 +87,21 @@ class InProcessAssembler(Assembler):
             self._alias(span, now)
             return True
         return False
+
+    def _announce_own(self, span: SpanData) -> bool:
+        """A span of the program's own says nothing of agents: inside a known agent it is a step of it."""
+        above = self._above.known(span)
+        if above is None or not above.is_agent:
+            return False
+        self._places.came(span.span_id, span.parent_id)
+        self.passed.add(span.span_id)
+        return True
+
+    def _take(self, span: SpanData, now: float) -> None:
+        if span.span_id in self.passed:  # it says only now that it is more than the program's own
+            self.passed.discard(span.span_id)
+            self._places.leave(span.span_id)
+        super()._take(span, now)
 
     def _announce_agent(self, span: SpanData, dialect: Dialect, now: float) -> bool:
         name = own_name(span, dialect)

@@ -72,6 +72,10 @@ class Places:
         if len(came) > _REMEMBERED_SPANS:
             came.popitem(last=False)
 
+    def leave(self, span_id: int) -> None:
+        """Undo :meth:`came`: what this span is shows only now."""
+        self._came.pop(span_id, None)
+
     def take(self, span_id: int) -> Scope | None:
         """The scope of the calls that waited for this span."""
         scope = self._waiting.pop(span_id, None)

@@ -147,6 +147,7 @@ class TurnSpanProcessor(SpanProcessor):
             )
             if is_unrelated and span_id not in self._awaited:
                 self._unrelated += 1
+                self._assembler.passed.discard(span_id)
                 if live is not None and live.turn is not None:
                     self._disown(span_id)
                 return
