@@ -13,7 +13,16 @@ import turnwatch
 PACKAGE = Path(turnwatch.__file__).parent
 # The demo drives the whole product as its user does, beside the command line.
 ROOMS = ("ground", "core", "metrics", "sources", "guards", "service", "pack", "top", "demo", "cli")
-GROUND = ("errors", "price_file", "settings", "settings_faults", "settings_file", "settings_reference", "yaml_file")
+GROUND = (
+    "default_volatile_keys",
+    "errors",
+    "price_file",
+    "settings",
+    "settings_faults",
+    "settings_file",
+    "settings_reference",
+    "yaml_file",
+)
 FRONT = ("__init__", "__main__")  # put the rooms together
 CORE_MAY_NOT = {"prometheus_client", "opentelemetry", "socket", "http", "urllib", "requests", "asyncio", "subprocess"}
 

@@ -10,7 +10,8 @@ The smallest start::
 Metrics go to prometheus-client's default registry unless ``configure`` says otherwise.
 """
 
-from typing import TYPE_CHECKING
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from turnwatch.core.account import BudgetWarning
 from turnwatch.core.default import default_watch, install_factory
@@ -39,31 +40,71 @@ from turnwatch.errors import (
     TurnwatchError,
     UnknownToolError,
 )
-from turnwatch.guards.budget_gate import BudgetGate
-from turnwatch.guards.frameworks.clients import wrap
 from turnwatch.guards.from_settings import open_guard
-from turnwatch.guards.gateway import ToolGateway
-from turnwatch.guards.kill import kill, revive
-from turnwatch.guards.pager import Pager, alertmanager, webhook
-from turnwatch.guards.partial import PartialResults
-from turnwatch.guards.step_limit import StepLimit
-from turnwatch.metrics.outlet import (
-    configure,
-    first_use,
-    metrics_asgi_app,
-    metrics_registry,
-    metrics_wsgi_app,
-    start_metrics_server,
-)
-from turnwatch.settings import Settings
 from turnwatch.sources.decorators import watch_tool, watch_turn
 from turnwatch.sources.hand import Turn, current_turn, turn
-from turnwatch.sources.spans.instrument import instrument
 
 if TYPE_CHECKING:
+    from turnwatch.guards.budget_gate import BudgetGate
+    from turnwatch.guards.frameworks.clients import wrap
+    from turnwatch.guards.gateway import ToolGateway
+    from turnwatch.guards.kill import kill, revive
+    from turnwatch.guards.pager import Pager, alertmanager, webhook
+    from turnwatch.guards.partial import PartialResults
+    from turnwatch.guards.step_limit import StepLimit
+    from turnwatch.metrics.outlet import (
+        configure,
+        metrics_asgi_app,
+        metrics_registry,
+        metrics_wsgi_app,
+        start_metrics_server,
+    )
+    from turnwatch.settings import Settings
+    from turnwatch.sources.spans.instrument import instrument
     from turnwatch.sources.spans.processor import TurnSpanProcessor
 
-install_factory(first_use)
+# What is imported when it is first asked for. Pydantic, prometheus-client, asyncio and the OpenTelemetry SDK, which is
+# optional, take three times as long as the rest together; many a process needs none of them, or has them already.
+_LATER = {
+    "turnwatch.guards.budget_gate": ("BudgetGate",),
+    "turnwatch.guards.frameworks.clients": ("wrap",),
+    "turnwatch.guards.gateway": ("ToolGateway",),
+    "turnwatch.guards.kill": ("kill", "revive"),
+    "turnwatch.guards.pager": ("Pager", "alertmanager", "webhook"),
+    "turnwatch.guards.partial": ("PartialResults",),
+    "turnwatch.guards.step_limit": ("StepLimit",),
+    "turnwatch.metrics.outlet": (
+        "configure",
+        "metrics_asgi_app",
+        "metrics_registry",
+        "metrics_wsgi_app",
+        "start_metrics_server",
+    ),
+    "turnwatch.settings": ("Settings",),
+    "turnwatch.sources.spans.instrument": ("instrument",),
+    "turnwatch.sources.spans.processor": ("TurnSpanProcessor",),
+}
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def _first_watch() -> Watch:
+    from turnwatch.metrics.outlet import first_use
+
+    return first_use()
+
+
+install_factory(_first_watch)
 install_guards(open_guard)
 
 __all__ = [
@@ -121,12 +162,3 @@ __all__ = [
     "webhook",
     "wrap",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """The span processor is a class of the OpenTelemetry SDK's, which is optional: it is made when it is asked for."""
-    if name == "TurnSpanProcessor":
-        from turnwatch.sources.spans.processor import TurnSpanProcessor
-
-        return TurnSpanProcessor
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

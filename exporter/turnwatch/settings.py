@@ -2,40 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 from turnwatch.errors import SettingsError
 from turnwatch.settings_faults import faults_in_words
-
-DEFAULT_VOLATILE_KEYS: Final = frozenset(
-    {
-        "timestamp",
-        "_timestamp",
-        "_ts",
-        "now",
-        "nonce",
-        "request_id",
-        "requestid",
-        "x_request_id",
-        "trace_id",
-        "traceid",
-        "traceparent",
-        "tracestate",
-        "span_id",
-        "spanid",
-        "correlation_id",
-        "correlationid",
-        "tool_call_id",
-        "toolcallid",
-        "tool_use_id",
-        "tooluseid",
-        "call_id",
-        "invocation_id",
-        "_meta",
-    }
-)
 
 
 class _Section(BaseModel):

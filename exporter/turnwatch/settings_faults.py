@@ -5,11 +5,12 @@ from __future__ import annotations
 import difflib
 import types
 from collections.abc import Iterator
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from turnwatch.yaml_file import KeyPath
+if TYPE_CHECKING:
+    from turnwatch.yaml_file import KeyPath
 
 _TYPE_NAMES: Final = {
     str: "text",

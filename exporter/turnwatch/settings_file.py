@@ -9,14 +9,16 @@ import re
 import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from turnwatch.errors import SettingsError
 from turnwatch.settings import Settings
 from turnwatch.settings_faults import annotation_of, faults_in_words, section_of
-from turnwatch.yaml_file import KeyPath, YamlDocument, parse_yaml_value, read_yaml_file
+
+if TYPE_CHECKING:  # where nothing is set, nothing needs YAML
+    from turnwatch.yaml_file import KeyPath, YamlDocument
 
 PREFIX: Final = "TURNWATCH_"
 CONFIG_VARIABLE: Final = "TURNWATCH_CONFIG"
@@ -62,6 +64,8 @@ def environment_names() -> list[str]:
 
 
 def _of_file(path: str | Path, faults: list[str]) -> dict[str, Any]:
+    from turnwatch.yaml_file import read_yaml_file
+
     try:
         document = read_yaml_file(path)
     except SettingsError as error:
@@ -87,6 +91,8 @@ def _of_environment(env: Mapping[str, str], faults: list[str]) -> dict[str, Any]
         if value in _SWITCHES and bool in (annotation, *get_args(annotation)):
             value = _SWITCHES[value]
         elif not _is_text(annotation):
+            from turnwatch.yaml_file import parse_yaml_value
+
             try:
                 value = parse_yaml_value(value)
             except SettingsError:
@@ -125,7 +131,7 @@ def _checked(data: dict[str, Any], source: YamlDocument | str, faults: list[str]
         settings = Settings.model_validate_json(json.dumps(data), strict=True)
     except ValidationError as error:
         for path, fault in faults_in_words(error, Settings):
-            place = source.place(path) if isinstance(source, YamlDocument) else f"environment: {source}"
+            place = f"environment: {source}" if isinstance(source, str) else source.place(path)
             faults.append(f"{place}: {fault}")
         return {}
     return settings.model_dump(exclude_unset=True)

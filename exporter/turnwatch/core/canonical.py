@@ -25,7 +25,7 @@ from turnwatch.core.canonical_writer import MAX_NODES, write_canonical
 from turnwatch.core.events import MISSING
 from turnwatch.core.standin import int_of_digits, type_tag
 from turnwatch.core.volatile_keys import DEFAULT_RULES, KeyRules, rules_for
-from turnwatch.settings import DEFAULT_VOLATILE_KEYS
+from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
 # orjson 3.13 refuses dicts and lists deeper than 254 but not tuples, and dies of them: it is never asked.
 MAX_ORJSON_DEPTH: Final = 60

@@ -13,7 +13,7 @@ from turnwatch.core.binding import bind_arguments
 from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.default import known_watch
 from turnwatch.core.events import MISSING
-from turnwatch.settings import DEFAULT_VOLATILE_KEYS
+from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
 __all__ = ["HASH_KEY_VARIABLE", "bind_arguments", "hash_of", "input_hash"]
 

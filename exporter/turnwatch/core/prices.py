@@ -15,7 +15,6 @@ from turnwatch.core.model_names import spellings
 from turnwatch.core.price_list import PriceList
 from turnwatch.core.published_prices import find_published_price, published_snapshot
 from turnwatch.core.rates import Price
-from turnwatch.price_file import read_price_file
 
 MAX_KEPT_MODELS: Final = 1024
 MAX_NAME_LENGTH: Final = 300
@@ -34,7 +33,11 @@ class PriceBook:
     """
 
     def __init__(self, prices_file: str | Path | None = None) -> None:
-        self._own = PriceList(read_price_file(prices_file)) if prices_file else None
+        self._own: PriceList | None = None
+        if prices_file:
+            from turnwatch.price_file import read_price_file  # and with it YAML: most have no such file
+
+            self._own = PriceList(read_price_file(prices_file))
         self._kept: dict[tuple[str, str], Price | None] = {}
         self._snapshot: object = None
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from turnwatch.core.events import ToolCall
 from turnwatch.core.series import ToolSeries
-from turnwatch.settings import ToolOverride
+
+if TYPE_CHECKING:
+    from turnwatch.settings import ToolOverride
 
 
 class ToolInTurn:

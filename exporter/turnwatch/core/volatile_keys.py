@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from turnwatch.core.text_form import is_encodable, quoted
-from turnwatch.settings import DEFAULT_VOLATILE_KEYS
+from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
 MAX_KNOWN_KEYS: Final = 4096
 MAX_KNOWN_LENGTH: Final = 64

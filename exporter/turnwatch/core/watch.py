@@ -8,6 +8,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.conversation import Conversations, ConversationState
@@ -24,7 +25,9 @@ from turnwatch.core.quietly import Quietly
 from turnwatch.core.series import AgentSeries, ModelSeries, ToolSeries
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
-from turnwatch.settings import Settings, ToolOverride
+
+if TYPE_CHECKING:
+    from turnwatch.settings import Settings, ToolOverride
 
 OTHER = "__other__"
 UNKNOWN = "unknown"
@@ -88,7 +91,11 @@ class Watch:
         prices: PriceBook | None = None,
         before: Watch | None = None,
     ) -> None:
-        self.settings = settings or Settings()
+        if settings is None:
+            from turnwatch.settings import Settings
+
+            settings = Settings()
+        self.settings = settings
         self.meter: Meter = meter or NullMeter()
         self.clock = clock if clock is steady_clock else self._with_fallback(clock)
         self.lock = fork_safe_lock(quiet=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding, Page, check_keywords
@@ -15,7 +15,9 @@ from turnwatch.guards.kill import kills_of
 from turnwatch.guards.pager import Pager, alertmanager, webhook
 from turnwatch.guards.responses import steps_of
 from turnwatch.guards.turn_guard import TurnGuard
-from turnwatch.settings import Budgets, Settings
+
+if TYPE_CHECKING:
+    from turnwatch.settings import Budgets, Settings
 
 
 def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
@@ -96,15 +98,14 @@ def _check_values(guarding: Guarding) -> None:
 
 def limits_of(budgets: Budgets) -> Limits:
     """The limits that a section of budgets stands for."""
-    if budgets == _NO_BUDGETS:
-        return NO_LIMITS
-    return Limits(
+    limits = Limits(
         max_iterations=budgets.max_steps,
         max_tool_calls=budgets.max_tool_calls,
         max_seconds=budgets.max_seconds,
         max_usd=budgets.max_usd,
         max_tokens=budgets.max_tokens,
     )
+    return limits or NO_LIMITS
 
 
 def limits_of_agent(settings: Settings, agent: str) -> Limits:
@@ -115,7 +116,6 @@ def limits_of_agent(settings: Settings, agent: str) -> Limits:
     return limits_of(settings.budgets.model_copy(update=override.budgets.model_dump(exclude_unset=True)))
 
 
-_NO_BUDGETS: Final = Budgets()
 _lock: Final = fork_safe_lock()
 _pagers: Final[dict[tuple[object, ...], Callable[[Page], None]]] = {}
 

@@ -13,12 +13,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol, final
+from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.errors import MissingExtraError, SettingsError, TurnwatchError
-from turnwatch.settings import Settings
+
+if TYPE_CHECKING:
+    from turnwatch.settings import Settings
 
 MAX_IN_MEMORY: Final = 10_000
 # A look at a directory costs some microseconds on a quiet machine and a hundred on a busy one.

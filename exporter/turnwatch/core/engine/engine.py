@@ -19,7 +19,7 @@ from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.verdict import SEVERITY_RANK, Mode, Verdict
-from turnwatch.settings import DEFAULT_VOLATILE_KEYS
+from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
 _MAX_TOOLS: Final = 256
 
