@@ -8,8 +8,8 @@ from typing import Any
 
 from turnwatch.core.effects import changes_state, is_polling, runs_code
 from turnwatch.core.events import ToolCall
-from turnwatch.errors import SettingsError
 from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
+from turnwatch.errors import SettingsError
 from turnwatch.settings import Retries, Settings, ToolOverride
 
 
