@@ -145,7 +145,7 @@ def test_a_folder_without_a_turn_is_not_passed_over_in_silence(tmp_path: Path):
 def test_a_call_without_a_tool_is_said_to_have_none(tmp_path: Path):
     file = tmp_path / "runs.jsonl"
     file.write_text('{"trajectory_id": "t", "calls": [{"name": "grep"}]}\n')
-    assert f"{file}:1: a call that cannot be read: it has no tool" in scan(file, code=2)[1]
+    assert f"{file}:1: call 1 has no tool, and is passed over" in scan(file, code=2)[1]
 
 
 def test_lines_that_only_a_patient_parser_reads_are_read(tmp_path: Path):

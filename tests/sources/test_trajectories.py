@@ -152,17 +152,50 @@ def test_lines_that_cannot_be_read_are_reported_and_the_rest_is_read():
         "[1, 2]",
         json.dumps({"trajectory_id": "x", "calls": [7]}),
         json.dumps({"trajectory_id": "x", "calls": [{"args": {}}]}),
-        json.dumps({"trajectory_id": "x", "calls": [{"tool": "a", "ts": "yesterday"}]}),
         json.dumps({"id": "case", "calls": [{"tool": "b", "args": {}}]}).encode(),
     ]
     read = list(read_trajectories(lines))
     broken = [one.line for one in read if isinstance(one, BrokenLine)]
-    assert broken == [3, 4, 5, 6, 7]
+    assert broken == [3, 4, 5, 6]
     assert [(turn.conversation_id, turn.line) for turn in read if not isinstance(turn, BrokenLine)] == [
         ("run/1", 1),
-        ("case", 8),
+        ("case", 7),
     ]
-    assert all("yesterday" not in one.reason for one in read if isinstance(one, BrokenLine))
+
+
+CALL = {"tool": "a", "args": {}, "result_hash": "aa", "ts": 5, "tokens_in": 3, "tokens_out": 4, "cost_usd": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("unreadable", "said"),
+    [
+        ({"ts": "yesterday"}, "call 2 has a time that is neither seconds nor ISO 8601; read without it"),
+        ({"ts": [2026]}, "call 2 has a time that is neither seconds nor ISO 8601; read without it"),
+        ({"ts": float("nan")}, "call 2 has a time that is neither seconds nor ISO 8601; read without it"),
+        ({"ts": 10**400}, "call 2 has a time that is neither seconds nor ISO 8601; read without it"),
+        ({"tokens_in": "many"}, "call 2 has tokens that are no number of 0 or more; read without them"),
+        ({"tokens_out": -1}, "call 2 has tokens that are no number of 0 or more; read without them"),
+        ({"cost_usd": "a lot"}, "call 2 has a cost that is no number of dollars; read without it"),
+        ({"cost_usd": float("inf")}, "call 2 has a cost that is no number of dollars; read without it"),
+        ({"result_sim": "no hex"}, "call 2 has a result_sim that is no hexadecimal number; read without it"),
+    ],
+)
+def test_what_cannot_be_read_of_a_call_is_lost_and_nothing_else(unreadable, said):
+    lines = [json.dumps(record(CALL, {**CALL, **unreadable}, CALL))]
+    broken, turn = read_trajectories(lines)
+    assert (broken.line, broken.reason) == (1, said)
+    (whole,) = read_trajectories([json.dumps(record(CALL, {**CALL, **dict.fromkeys(unreadable)}, CALL))])
+    assert [(call.tool, call.args, call.started) for call in tool_calls(turn)] == [
+        (call.tool, call.args, call.started) for call in tool_calls(whole)
+    ]
+    assert [call.spend_usd for call in model_calls(turn)] == [call.spend_usd for call in model_calls(whole)]
+
+
+@pytest.mark.parametrize("call", [7, None, {}, {"args": {}}, []])
+def test_a_call_that_is_none_is_passed_over_and_the_others_are_kept(call):
+    broken, turn = read_trajectories([json.dumps(record(CALL, call, CALL))])
+    assert broken.reason == "call 2 has no tool, and is passed over"
+    assert [call.tool for call in tool_calls(turn)] == ["a", "a"]
 
 
 @pytest.mark.parametrize("other", [None, [], {"calls": []}, {"id": "x"}, {"trajectory_id": "x", "calls": {}}])

@@ -14,6 +14,7 @@ from turnwatch.sources.trajectories import looks_like_trajectory
 from turnwatch.sources.transcripts.formats import FORMATS, TranscriptFormat, transcript_format
 
 _HEAD_BYTES: Final = 4096
+_NO_FORMAT: Final = "not a format that turnwatch reads (docs/scan.md has them)"
 
 
 class Format(StrEnum):
@@ -56,7 +57,7 @@ def find_out(open_: Callable[[], IO[bytes]]) -> Found:
     if not head:
         return Found(None, why_not="empty")
     begins = head.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
-    why_not = "not a format that turnwatch reads"
+    why_not = _NO_FORMAT
     # Binary files may be large, and no line of them is worth looking at.
     if begins in (b"{", b"[") or b"\0" not in head:
         with open_() as file:
@@ -67,6 +68,8 @@ def find_out(open_: Callable[[], IO[bytes]]) -> Found:
                         return found
                 elif item.reason == TOO_LONG:
                     why_not = f"its JSON is {TOO_LONG}"
+                elif begins in (b"{", b"[") and why_not == _NO_FORMAT:
+                    why_not = f"{_NO_FORMAT}; line {item.line} is {item.reason}"
     body = files.format_of_body(open_)
     if body is not None:
         return Found(Format.SPANS, spans=body)

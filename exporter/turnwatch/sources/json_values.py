@@ -15,6 +15,8 @@ from typing import IO, Any, Final, NamedTuple, cast
 
 import orjson
 
+from turnwatch.sources.cut_off_json import TO_BRACKET, is_open, whole_records
+
 MAX_VALUE_BYTES: Final = 1 << 26
 """The longest value that is read. A longer one is reported and passed over. One value takes several times its length
 in memory while it is read."""
@@ -26,15 +28,21 @@ _LONGEST_WORD: Final = 16  # of JSON, an escape being one
 _AROUND: Final = b"\xef\xbb\xbf \t\r\n"
 _BETWEEN: Final = re.compile(r"[\s,]*")
 _BEGINS_LINE: Final = re.compile(r"^[{\[]", re.MULTILINE)
-# Up to the next bracket, over whole texts. Possessive, so that it never goes back.
-_TO_BRACKET: Final = re.compile(r'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+', re.DOTALL)
 _TO_QUOTE: Final = re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+_BEGINNING_OF_WORD: Final = re.compile(
+    r"\s*(?:-?(?:I(?:n(?:f(?:i(?:n(?:it?)?)?)?)?)?)?|Na?|t(?:ru?)?|f(?:a(?:ls?)?)?|n(?:ul?)?|\.|[eE][-+]?)?\s*"
+)
 _DECODER: Final = json.JSONDecoder()
 
+# What reasons begin with.
 NOT_JSON: Final = "not JSON"
-NO_OBJECT: Final = "neither an object nor a list"
+CUT_OFF: Final = "cut off"
+NO_OBJECT: Final = "neither an object nor a list, as a line or a document must be"
 TOO_LONG: Final = f"longer than {MAX_VALUE_BYTES >> 20} MB, passed over"
-NOT_CLOSED: Final = "cut off: the JSON that begins here is not closed"
+
+_NO_BEGINNING: Final = f"{NOT_JSON}: a line or a document must be an object or a list"
+_NOT_CLOSED: Final = "the JSON that begins here is not closed"
+_BEFORE_CUT: Final = "; what is whole before that was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,27 +121,56 @@ def _other(lines: _Lines, line: bytes, split_lists: bool) -> Iterator[Value | Br
     number = lines.number
     is_whole = lines.is_whole
     begins = text[:1] in (b"{", b"[")
+    wrong: ValueError | None = None
     if is_whole and begins:
-        value = _parsed(text)
-        if value is not None:
+        try:
+            value = parse_json(text)
+        except ValueError as error:
+            wrong = error
+        else:
             yield Value(number, value, len(line))
             return
     goes_on = text[-1:] in (b"{", b"[", b",", b":") if is_whole else split_lists and text[:1] == b"["
     if begins and goes_on:
         yield from _Document(lines, line, is_list=split_lists and text[:1] == b"[").values()
     elif is_whole:
-        yield BrokenLine(number, NOT_JSON)
+        yield from _broken(number, line, line.find(text), wrong)
     else:
         lines.skip(line)
         yield BrokenLine(number, TOO_LONG)
 
 
-def _parsed(text: bytes | bytearray) -> dict[str, Any] | list[Any] | None:
-    try:
-        value = parse_json(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, (dict, list)) else None
+def _broken(number: int, line: bytes, start: int, wrong: ValueError | None) -> Iterator[Value | BrokenLine]:
+    """What is to be said of a line that is not JSON from where it starts on, and what of it can be read."""
+    text = line.decode("utf-8", "replace").rstrip()
+    if wrong is None:
+        yield BrokenLine(number, _NO_BEGINNING)
+    elif not isinstance(wrong, json.JSONDecodeError):
+        no_text = f" at byte {start + wrong.start + 1}: no UTF-8" if isinstance(wrong, UnicodeDecodeError) else ""
+        yield BrokenLine(number, NOT_JSON + (no_text or f": {wrong}"))
+    elif not _is_cut_off(wrong, text[start:], 0):
+        yield BrokenLine(number, f"{NOT_JSON} at column {start + wrong.pos + 1}: {wrong.msg}")
+    else:
+        value = whole_records(text, start)
+        if value is not None:
+            yield Value(number, value, len(line))
+        behind = "" if value is None else _BEFORE_CUT
+        yield BrokenLine(number, f"{CUT_OFF} at column {len(text)}: {_NOT_CLOSED}{behind}")
+
+
+def _may_go_on(error: Exception, text: str) -> bool:
+    """Whether a text may be no JSON only because it is not all of it."""
+    return isinstance(error, json.JSONDecodeError) and (
+        error.msg.startswith("Unterminated string") or error.pos >= len(text) - _LONGEST_WORD
+    )
+
+
+def _is_cut_off(error: Exception, text: str, start: int) -> bool:
+    """Whether a value is no JSON because the text ends before it."""
+    if not isinstance(error, json.JSONDecodeError) or not _may_go_on(error, text) or not is_open(text, start):
+        return False
+    is_in_text = error.msg.startswith(("Unterminated string", "Invalid \\u"))
+    return is_in_text or _BEGINNING_OF_WORD.fullmatch(text, error.pos) is not None
 
 
 class _Lines:
@@ -248,11 +285,21 @@ class _Document:
             try:
                 value, end = _DECODER.raw_decode(text, start)
             except (ValueError, RecursionError) as error:
-                if self._is_incomplete(error) and self._more():
+                if _may_go_on(error, self._text) and self._more():
                     continue
-                yield BrokenLine(began, self._what_is_wrong(error))
-                if not self._pass_over(error):
-                    break
+                cut = self._cut_at(error)
+                if cut is None:
+                    yield BrokenLine(began, self._what_is_wrong(error))
+                    if not self._pass_over():
+                        break
+                    continue
+                records = whole_records(self._text[self._position : cut])
+                if records is not None:
+                    yield Value(began, records, cut - self._position)
+                self._go_to(cut)
+                behind = "" if records is None else _BEFORE_CUT
+                yield BrokenLine(began, f"{CUT_OFF}{self._in_line(began)}: {_NOT_CLOSED}{behind}")
+                break
             else:
                 self._go_to(end)
                 if isinstance(value, (dict, list)):
@@ -261,7 +308,8 @@ class _Document:
                 break
         else:
             if self._is_list:
-                yield BrokenLine(self._first, NOT_CLOSED)
+                where = self._in_line(self._first)
+                yield BrokenLine(self._first, f"{CUT_OFF}{where}: {_NOT_CLOSED}{_BEFORE_CUT}")
         self._lines.give_back(self._text[self._position :].encode() + self._decoder.getstate()[0])
 
     def _go_to(self, position: int) -> None:
@@ -280,37 +328,48 @@ class _Document:
 
     def _more(self) -> bool:
         """Read more, the more the longer the value is; False at the end of the stream, or when it is too long."""
-        self._text = self._text[self._position :]
-        self._position = 0
-        if len(self._text) > MAX_VALUE_BYTES:
+        if self._is_too_long():
             return False
-        piece = self._lines.piece(min(max(len(self._text), self._piece), MAX_VALUE_BYTES))
-        self._piece = min(2 * self._piece, _LARGEST_PIECE)
-        self._text += self._decoder.decode(piece)
+        size = max(len(self._text) - self._position, self._piece)
+        piece = self._lines.piece(min(size, MAX_VALUE_BYTES))
+        if piece:
+            self._piece = min(2 * self._piece, _LARGEST_PIECE)
+            self._text = self._text[self._position :] + self._decoder.decode(piece)
+            self._position = 0
         return bool(piece)
 
-    def _is_incomplete(self, error: Exception) -> bool:
-        """Whether a value cannot be read because what was read of it so far is not all of it."""
-        return isinstance(error, json.JSONDecodeError) and (
-            error.msg.startswith("Unterminated string") or error.pos >= len(self._text) - _LONGEST_WORD
-        )
+    def _is_too_long(self) -> bool:
+        return len(self._text) - self._position > MAX_VALUE_BYTES
+
+    def _cut_at(self, error: Exception) -> int | None:
+        """Where what cannot be read was cut off; None when something else is wrong with it."""
+        if self._is_too_long():
+            return None
+        # Something that begins where a line does, before there was an error: it was cut off there.
+        before = error.pos + 1 if isinstance(error, json.JSONDecodeError) else len(self._text)
+        begins_again = _BEGINS_LINE.search(self._text, self._position + 1, before)
+        if begins_again is not None:
+            return begins_again.start()
+        return len(self._text) if _is_cut_off(error, self._text, self._position) else None
 
     def _what_is_wrong(self, error: Exception) -> str:
-        if not self._is_incomplete(error):
-            return NOT_JSON
-        return TOO_LONG if len(self._text) > MAX_VALUE_BYTES else NOT_CLOSED
+        if not isinstance(error, json.JSONDecodeError):
+            return f"{NOT_JSON}: nested too deep"
+        if self._is_too_long() and _may_go_on(error, self._text):
+            return TOO_LONG
+        line = self._line + self._text.count("\n", self._position, error.pos)
+        return f"{NOT_JSON}{'' if line == self._line else f' in line {line}'}: {error.msg}"
 
-    def _pass_over(self, error: Exception) -> bool:
+    def _in_line(self, began: int) -> str:
+        """Which line the position is in, or behind whose end, unless it is this one."""
+        line = self._line - self._text.endswith("\n", 0, self._position)
+        return "" if line <= began else f" in line {line}"
+
+    def _pass_over(self) -> bool:
         """Go behind what cannot be read; False when that is the end of the document, too."""
-        # Something that begins where a line does, before there was an error: the value was cut off there.
-        before = error.pos + 1 if isinstance(error, json.JSONDecodeError) else len(self._text)
-        cut_off = _BEGINS_LINE.search(self._text, self._position + 1, before)
-        if cut_off is not None and len(self._text) <= MAX_VALUE_BYTES:
-            self._go_to(cut_off.start())
-            return False
         depth, in_string = 0, False
         while True:
-            found = (_TO_QUOTE if in_string else _TO_BRACKET).match(self._text, self._position)
+            found = (_TO_QUOTE if in_string else TO_BRACKET).match(self._text, self._position)
             self._go_to(found.end() if found else self._position)
             mark = self._text[self._position : self._position + 1]
             if mark in ("", "\\"):  # or it is the first half of an escape

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import IO, Any, Final
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
+from turnwatch.core.usage import token_count
 from turnwatch.sources.json_values import BrokenLine, read_values
 
 _SPAN_PREFIX: Final = "span:"
+_HEXADECIMAL: Final = re.compile(r"(0x)?[0-9a-fA-F]{1,64}")
 _INFERENCE_SPANS: Final = frozenset({"chat", "generate_content", "text_completion"})
 
 
@@ -66,59 +70,63 @@ def read_trajectories(source: IO[bytes] | Iterable[str | bytes]) -> Iterator[Rec
             yield BrokenLine(item.line, "not a trajectory: no id or no list of calls")
             continue
         for record in item.value if isinstance(item.value, list) else (item.value,):
+            unread: list[str] = []
             try:
-                turns = turns_of(record)
+                turns = turns_of(record, unread.append)
             except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-                yield BrokenLine(item.line, f"a call that cannot be read: {_what_is_wrong(error)}")
+                yield BrokenLine(item.line, f"a trajectory that cannot be read ({type(error).__name__})")
                 continue
+            yield from (BrokenLine(item.line, reason) for reason in unread)
             for turn in turns:
                 turn.line = item.line
                 yield turn
 
 
-def _what_is_wrong(error: Exception) -> str:
-    """Without the content: of a key, only that it is not there."""
-    return "it has no tool" if isinstance(error, KeyError) else type(error).__name__
+def turns_of(record: dict[str, Any], on_unread: Callable[[str], None] = lambda _: None) -> list[RecordedTurn]:
+    """The turns of one parsed trajectory or case; none where it has calls and none of them can be read.
 
-
-def turns_of(record: dict[str, Any]) -> list[RecordedTurn]:
-    """The turns of one parsed trajectory or case.
-
-    Raises:
-        TypeError, ValueError, KeyError: A call lacks its tool, or a field has a type that it cannot have.
+    Args:
+        record: The trajectory. A call that cannot be read is passed over, a time or a number that cannot is unknown.
+        on_unread: Told of each, without its content.
     """
     identity = str(record.get("trajectory_id", record.get("id")))
     model = str(record.get("model") or "")
     hints = record.get("tools") or {}
+    unread = _Unread(on_unread)
     turns: list[RecordedTurn] = []
     current: object = MISSING
     batch: object = None
-    for call in record["calls"]:
-        if not isinstance(call, dict):
-            raise TypeError("a call is not an object")
+    for unread.call, call in enumerate(record["calls"], 1):
+        if not isinstance(call, dict) or "tool" not in call:
+            unread.say("has no tool, and is passed over")
+            continue
         if call.get("turn") != current:
             current = call.get("turn")
             agent = str(record.get("agent") or call.get("agent") or record.get("framework") or "")
             turns.append(RecordedTurn(identity, "" if current is None else f"{identity}/{current}", agent))
             batch = None
         events = turns[-1].events
-        if _span(call):
-            if _span(call) in _INFERENCE_SPANS:
-                events.append(_model_call(call, model))
+        span = _span(call)
+        if span and span not in _INFERENCE_SPANS:
+            continue
+        at, usage, spend = _seconds(call, unread), _usage(call, unread), _spend(call, unread)
+        reply = ModelCall(str(call.get("model") or model), usage=usage, spend_usd=spend, started=at, ended=at)
+        if span:
+            events.append(reply)
             continue
         # Calls asked for in one reply share its model call; without a batch each call had a reply of its own.
         same_reply = call.get("batch") is not None and call["batch"] == batch
         batch = call.get("batch")
-        events.append(_tool_call(call, hints))
         if same_reply:
-            _add_usage(events, call)
+            _add_usage(events, usage, spend)
         else:
-            events.insert(len(events) - 1, _model_call(call, model))
+            events.append(reply)
+        events.append(_tool_call(call, hints, at, unread))
     if len(turns) == 1:
         turns[0].turn_id = identity
     if turns:
         turns[-1].stop_reason = _stop_reason(record)
-    else:
+    elif not record["calls"]:
         turns.append(RecordedTurn(identity, identity, str(record.get("framework") or ""), [], _stop_reason(record)))
     outcome = record.get("outcome")
     for turn in turns:
@@ -126,22 +134,34 @@ def turns_of(record: dict[str, Any]) -> list[RecordedTurn]:
     return turns
 
 
+class _Unread:
+    """Says what of a call cannot be read."""
+
+    __slots__ = ("_on_unread", "call")
+
+    def __init__(self, on_unread: Callable[[str], None]) -> None:
+        self._on_unread = on_unread
+        self.call = 0
+
+    def say(self, what: str) -> None:
+        self._on_unread(f"call {self.call} {what}")
+
+
 def _span(call: dict[str, Any]) -> str | None:
     tool = call.get("tool")
     return tool[len(_SPAN_PREFIX) :] if isinstance(tool, str) and tool.startswith(_SPAN_PREFIX) else None
 
 
-def _tool_call(call: dict[str, Any], hints: dict[str, Any]) -> ToolCall:
+def _tool_call(call: dict[str, Any], hints: dict[str, Any], at: float | None, unread: _Unread) -> ToolCall:
     tool = str(call["tool"])
     hint = hints.get(tool) if isinstance(hints, dict) else None
     hint = hint if isinstance(hint, dict) else {}
     captured = "args" in call and call.get("args_captured", True) is not False
     error = call.get("error")
-    at = _seconds(call)
     return ToolCall(
         tool,
         call["args"] if captured else MISSING,
-        result=_evidence(call),
+        result=_evidence(call, unread),
         outcome="error" if error else "ok",
         started=at,
         ended=at,
@@ -164,7 +184,7 @@ def _first(call: dict[str, Any], hint: dict[str, Any], *names: str) -> bool | No
     return None
 
 
-def _evidence(call: dict[str, Any]) -> Evidence | None:
+def _evidence(call: dict[str, Any], unread: _Unread) -> Evidence | None:
     error = call.get("error")
     if isinstance(error, str):
         return Evidence.of(error)
@@ -173,32 +193,37 @@ def _evidence(call: dict[str, Any]) -> Evidence | None:
     exact = call.get("result_hash")
     if exact is None:
         return None
-    head = call.get("result_head")
+    similar = call.get("result_sim")
+    if not (similar is None or type(similar) is int or (isinstance(similar, str) and _HEXADECIMAL.fullmatch(similar))):
+        unread.say("has a result_sim that is no hexadecimal number; read without it")
+        similar = None
+    head, normal, length = call.get("result_head"), call.get("result_nhash"), call.get("result_len")
     return Evidence.from_digests(
         str(exact),
-        call.get("result_nhash"),
-        call.get("result_sim"),
+        None if normal is None else str(normal),
+        similar,
         head=head if isinstance(head, str) else "",
-        length=call.get("result_len"),
+        length=length if type(length) is int else None,
     )
 
 
-def _seconds(call: dict[str, Any]) -> float | None:
+def _seconds(call: dict[str, Any], unread: _Unread) -> float | None:
     at = call.get("ts", call.get("t"))
     if at is None or isinstance(at, bool):
         return None
-    if isinstance(at, str):
-        moment = datetime.fromisoformat(at)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    return float(at)
+    try:
+        if isinstance(at, str):
+            moment = datetime.fromisoformat(at)
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        if math.isfinite(at):
+            return float(at)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    unread.say("has a time that is neither seconds nor ISO 8601; read without it")
+    return None
 
 
-def _model_call(call: dict[str, Any], model: str) -> ModelCall:
-    at = _seconds(call)
-    return ModelCall(str(call.get("model") or model), usage=_usage(call), spend_usd=_spend(call), started=at, ended=at)
-
-
-def _usage(call: dict[str, Any]) -> Usage | None:
+def _usage(call: dict[str, Any], unread: _Unread) -> Usage | None:
     tokens = call.get("tokens")
     given, produced = call.get("tokens_in"), call.get("tokens_out")
     if isinstance(tokens, dict):
@@ -207,17 +232,31 @@ def _usage(call: dict[str, Any]) -> Usage | None:
         given = tokens
     if given is None and produced is None:
         return None
-    return Usage(input=int(given or 0), output=int(produced or 0))
+    try:
+        counts = [token_count(int(value or 0)) for value in (given, produced)]
+    except (TypeError, ValueError, OverflowError):
+        counts = [None]
+    if None in counts:
+        unread.say("has tokens that are no number of 0 or more; read without them")
+        return None
+    return Usage(input=counts[0] or 0, output=counts[1] or 0)
 
 
-def _spend(call: dict[str, Any]) -> float | None:
+def _spend(call: dict[str, Any], unread: _Unread) -> float | None:
     spend = call.get("cost_usd", call.get("usd"))
-    return None if spend is None else float(spend)
+    if spend is None:
+        return None
+    try:
+        if 0.0 <= float(spend) < math.inf:
+            return float(spend)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    unread.say("has a cost that is no number of dollars; read without it")
+    return None
 
 
-def _add_usage(events: list[ToolCall | ModelCall], call: dict[str, Any]) -> None:
+def _add_usage(events: list[ToolCall | ModelCall], usage: Usage | None, spend: float | None) -> None:
     """Add what a later call of the same reply says about tokens and dollars to that reply's model call."""
-    usage, spend = _usage(call), _spend(call)
     if usage is None and spend is None:
         return
     for event in reversed(events):

@@ -215,4 +215,7 @@ def test_a_broken_line_is_named_and_the_rest_is_read(scanned):
     no_tool = said({"type": "tool_use", "id": "t7", "input": {}}, "m7")
     (turn,), unread = scanned(lines[0], lines[1], '{"type": "user", "mess', lines[2], no_tool, *lines[3:])
     assert turn.tool_calls == 2
-    assert unread == ["3: not JSON", "5: an event that cannot be read (KeyError)"]
+    assert unread == [
+        "3: cut off at column 22: the JSON that begins here is not closed",
+        "5: an event that cannot be read (KeyError)",
+    ]

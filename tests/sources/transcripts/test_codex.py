@@ -148,4 +148,4 @@ def test_a_message_of_the_user_that_looks_like_one_of_codex_begins_a_turn(scanne
 def test_a_broken_line_is_named_and_the_rest_is_read(scanned):
     (turn,), unread = scanned(meta(), user("Look"), '{"timestamp"', call("c", {}), output("c", ""))
     assert turn.tool_calls == 1
-    assert unread == ["3: not JSON"]
+    assert unread == ["3: cut off at column 12: the JSON that begins here is not closed"]

@@ -171,4 +171,4 @@ def test_a_broken_line_is_named_and_the_rest_is_read(scanned, make):
     records = make("t1", CALLS[:2])
     (turn,), unread = scanned(records[0], "{broken", *records[1:])
     assert turn.tool_calls == 2
-    assert unread == ["2: not JSON"]
+    assert unread == ["2: not JSON at column 2: Expecting property name enclosed in double quotes"]
