@@ -10,6 +10,7 @@ from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
 from turnwatch.sources.spans.arguments import arguments_of
 from turnwatch.sources.spans.dialect import Dialect
+from turnwatch.sources.spans.haystack import reply_meta
 from turnwatch.sources.spans.results import result_of
 from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA
 from turnwatch.sources.spans.span import NO_ATTRIBUTES, SMALL_SPAN_BYTES, SpanData
@@ -168,6 +169,8 @@ def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
     call = ModelCall(first_text(attributes, shape.model_name))
     call.provider = first_text(attributes, shape.provider)
     call.usage = usage_of(attributes, shape)
+    if not call.model and shape.has_usage_object:
+        call.model = shortened(str(reply_meta(attributes).get("model") or ""))
     if span.failed or error_type is not None:
         call.outcome = "error"
         call.error_type = None if error_type is None else shortened(str(error_type))

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from turnwatch.core.events import Usage
 from turnwatch.sources.spans.dialect import CONVENTIONS
+from turnwatch.sources.spans.haystack import reply_meta
 from turnwatch.sources.spans.shapes import Shape, shape_of
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.values import first_text, json_of
 
 _AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
-_HAYSTACK_OUTPUTS: Final = ("haystack.agent.step.llm.output", "haystack.component.output")
 _PRINTED_USAGE: Final = "usage=CompletionUsage("
 _PRINTED_CACHED: Final = re.compile(r"\bcached_tokens=(\d+)")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
@@ -145,15 +145,8 @@ def _printed(attributes: Mapping[str, Any], usage: Usage) -> None:
 
 
 def _haystack(attributes: Mapping[str, Any]) -> Usage | None:
-    for name in _HAYSTACK_OUTPUTS:
-        output = json_of(attributes.get(name))
-        replies = output.get("replies") if isinstance(output, dict) else None
-        for reply in replies if isinstance(replies, list) else ():
-            meta = reply.get("meta") if isinstance(reply, dict) else None
-            usage = meta.get("usage") if isinstance(meta, dict) else None
-            if isinstance(usage, dict):
-                return _openai_usage(usage)
-    return None
+    usage = reply_meta(attributes).get("usage")
+    return _openai_usage(usage) if isinstance(usage, dict) else None
 
 
 def _openai_usage(usage: dict[str, Any]) -> Usage | None:
