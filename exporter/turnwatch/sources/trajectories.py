@@ -13,6 +13,7 @@ from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.usage import token_count
 from turnwatch.sources.json_values import BrokenLine, read_values
+from turnwatch.sources.wrong_shape import what_is_wrong
 
 _SPAN_PREFIX: Final = "span:"
 _HEXADECIMAL: Final = re.compile(r"(0x)?[0-9a-fA-F]{1,64}")
@@ -74,7 +75,7 @@ def read_trajectories(source: IO[bytes] | Iterable[str | bytes]) -> Iterator[Rec
             try:
                 turns = turns_of(record, unread.append)
             except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-                yield BrokenLine(item.line, f"a trajectory that cannot be read ({type(error).__name__})")
+                yield BrokenLine(item.line, f"a trajectory that cannot be read: {what_is_wrong(error)}")
                 continue
             yield from (BrokenLine(item.line, reason) for reason in unread)
             for turn in turns:

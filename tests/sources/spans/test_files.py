@@ -207,7 +207,9 @@ def test_one_span_that_cannot_be_read_keeps_no_other_of_its_request_from_being_r
     file = tmp_path / "spans.jsonl"
     file.write_text(json.dumps(body))
     assert found(file, on_problem=problems.append) == [(1, 0, 0)]
-    assert [str(problem) for problem in problems] == [f"{file}:1: not a readable span (ValueError)"]
+    assert [str(problem) for problem in problems] == [
+        f"{file}:1: a span that cannot be read: a field has a value that it cannot have in its format"
+    ]
 
 
 def test_traces_logs_and_metrics_may_stand_in_one_file(tmp_path, problems):

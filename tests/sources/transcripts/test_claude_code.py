@@ -217,5 +217,5 @@ def test_a_broken_line_is_named_and_the_rest_is_read(scanned):
     assert turn.tool_calls == 2
     assert unread == [
         "3: cut off at column 22: the JSON that begins here is not closed",
-        "5: an event that cannot be read (KeyError)",
+        "5: an event that cannot be read: a field that its format needs is missing",
     ]

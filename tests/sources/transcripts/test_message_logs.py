@@ -259,8 +259,8 @@ def test_broken_lines_are_named_and_the_rest_is_read(scanned):
     assert [turn.tool_calls for turn in turns if turn.tool_calls] == [1, 1]
     assert unread == [
         "2: not JSON at column 2: Expecting property name enclosed in double quotes",
-        "3: a message that cannot be read (ValueError)",
-        "4: a message that cannot be read (KeyError)",
+        "3: a message that cannot be read: a field has a value that it cannot have in its format",
+        "4: a message that cannot be read: a field that its format needs is missing",
     ]
 
 

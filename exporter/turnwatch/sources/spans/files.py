@@ -16,6 +16,7 @@ from turnwatch.sources.spans import sdk_json
 from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
 from turnwatch.sources.spans.otlp_json import WRONG_SHAPE, Passing, bare_span, is_otlp_json, spans_to_order
 from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.wrong_shape import what_is_wrong
 
 Format = Literal["sdk-json", "otlp-json", "otlp-protobuf", "otlp-logs"]
 
@@ -201,7 +202,7 @@ def _read_value(value: Any, path: Path, line: int, size: int, on_problem: OnProb
     logs: list[LogData] = []
 
     def on_broken(error: Exception) -> None:
-        on_problem(Problem(path, line, f"not a readable span ({type(error).__name__})"))
+        on_problem(Problem(path, line, f"a span that cannot be read: {what_is_wrong(error)}"))
 
     for member in value if isinstance(value, list) else (value,):
         try:

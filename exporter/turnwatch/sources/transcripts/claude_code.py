@@ -17,6 +17,7 @@ from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.anthropic_messages import add_response, add_results, has_results
 from turnwatch.sources.transcripts.recording import Recording, plain_text, seconds
 from turnwatch.sources.transcripts.records import read_records
+from turnwatch.sources.wrong_shape import what_is_wrong
 
 _AGENT: Final = "claude-code"
 _SUB_AGENT: Final = "subagent"
@@ -54,7 +55,7 @@ def read(stream: IO[bytes]) -> Iterator[RecordedTurn | BrokenLine]:
         try:
             yield from session.add(line, record)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            yield BrokenLine(line, f"an event that cannot be read ({type(error).__name__})")
+            yield BrokenLine(line, f"an event that cannot be read: {what_is_wrong(error)}")
     yield from session.end()
 
 

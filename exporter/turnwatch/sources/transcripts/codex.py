@@ -16,6 +16,7 @@ from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.openai_responses import add_item
 from turnwatch.sources.transcripts.recording import Recording, plain_text, seconds
 from turnwatch.sources.transcripts.records import read_records
+from turnwatch.sources.wrong_shape import what_is_wrong
 
 _TYPES: Final = frozenset({"session_meta", "turn_context", "response_item", "event_msg", "compacted"})
 # What Codex says to the model in the user's name.
@@ -40,7 +41,7 @@ def read(stream: IO[bytes]) -> Iterator[RecordedTurn | BrokenLine]:
         try:
             yield from rollout.add(line, record)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
-            yield BrokenLine(line, f"an event that cannot be read ({type(error).__name__})")
+            yield BrokenLine(line, f"an event that cannot be read: {what_is_wrong(error)}")
     yield from rollout.recording.end()
 
 

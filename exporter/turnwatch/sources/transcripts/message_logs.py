@@ -16,6 +16,7 @@ from turnwatch.sources.transcripts import anthropic_messages, openai_chat, opena
 from turnwatch.sources.transcripts.open_conversations import OpenConversations
 from turnwatch.sources.transcripts.recording import Recording, seconds
 from turnwatch.sources.transcripts.records import read_records
+from turnwatch.sources.wrong_shape import what_is_wrong
 
 # Names under which logs and proxies keep the two bodies, and what the lines say beside them.
 _REQUESTS: Final = ("request", "request_body", "req", "body", "input", "kwargs")
@@ -82,7 +83,7 @@ def read(stream: IO[bytes]) -> Iterator[RecordedTurn | BrokenLine]:
             try:
                 yield from log.add(line, record)
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                yield BrokenLine(line, f"a message that cannot be read ({type(error).__name__})")
+                yield BrokenLine(line, f"a message that cannot be read: {what_is_wrong(error)}")
     yield from log.end()
 
 

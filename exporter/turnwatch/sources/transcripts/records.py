@@ -7,6 +7,7 @@ from typing import IO, Any
 
 from turnwatch.sources.json_values import BrokenLine, read_values
 from turnwatch.sources.trajectories import RecordedTurn
+from turnwatch.sources.wrong_shape import what_is_wrong
 
 
 def read_records(stream: IO[bytes]) -> Iterator[tuple[int, Any] | BrokenLine]:
@@ -47,4 +48,4 @@ def read_runs(
         try:
             yield from turns_of(record, line, number)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            yield BrokenLine(line, f"a {part} that cannot be read ({type(error).__name__})")
+            yield BrokenLine(line, f"a {part} that cannot be read: {what_is_wrong(error)}")

@@ -13,6 +13,7 @@ from turnwatch.sources.json_values import BrokenLine
 from turnwatch.sources.trajectories import RecordedTurn
 from turnwatch.sources.transcripts.recording import Recording
 from turnwatch.sources.transcripts.records import read_records
+from turnwatch.sources.wrong_shape import what_is_wrong
 
 # Exports are in no particular order. Past this many, the trace that was quiet longest is taken to be complete.
 _HELD_STEPS: Final = 50_000
@@ -126,7 +127,7 @@ def read_traces(
             try:
                 yield from add(traces, line, each)
             except (LookupError, TypeError, ValueError, AttributeError) as error:
-                yield BrokenLine(line, f"{part} that cannot be read ({type(error).__name__})")
+                yield BrokenLine(line, f"{part} that cannot be read: {what_is_wrong(error)}")
     yield from traces.end()
 
 
