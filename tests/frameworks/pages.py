@@ -12,15 +12,28 @@ from frameworks.served import total
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "frameworks"
 
-# What a page's script shows at its end to who scrapes it.
+# The last line of a page's script, which keeps its counts to be looked at.
+WAITS = 'input("Counts, until you press Enter: http://127.0.0.1:9464/metrics ")\n'
+
+# What a page's script shows at its end to who scrapes it: while it waits, and when every turn has ended.
 _SCRAPE = """
 
+import re
+import time
 import urllib.request
 from opentelemetry import trace
 
+
+def scraped():
+    return urllib.request.urlopen("http://127.0.0.1:{port}/metrics").read().decode()
+
+
+given_up = time.monotonic() + 30
+while not re.search("^agent_turns_total.* [1-9]", scraped(), re.MULTILINE) and time.monotonic() < given_up:
+    time.sleep(0.1)
+print("--- waiting", scraped(), "--- end", sep="\\n")
 trace.get_tracer_provider().shutdown()  # ends every turn
-print("--- metrics")
-print(urllib.request.urlopen("http://127.0.0.1:{port}/metrics").read().decode(), end="--- end\\n")
+print("--- ended", scraped(), "--- end", sep="\\n")
 """
 
 
@@ -52,10 +65,16 @@ def surroundings(model: stub_model.StubModel, home: Path) -> dict[str, str]:
 
 
 class Shown:
-    """What a scrape of a script showed after one of its parts."""
+    """What a scrape of a script showed after one of its parts.
 
-    def __init__(self, metrics: str) -> None:
+    Args:
+        metrics: When all turns had ended.
+        waiting: While the script waited to be looked at.
+    """
+
+    def __init__(self, metrics: str, waiting: str = "") -> None:
         self._metrics = metrics
+        self.waiting = waiting and Shown(waiting)
 
     def __call__(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that carry these labels."""
@@ -73,13 +92,15 @@ def run(page: str, model: stub_model.StubModel, home: Path, *parts: str) -> list
         [sys.executable, "-W", "ignore", str(script)],
         env=surroundings(model, home) | exports(page),
         cwd=home,
+        input="\n" * len(parts),
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-4000:]
-    return [Shown(metrics) for metrics in re.findall(r"--- metrics\n(.*?)--- end\n", ran.stdout, re.DOTALL)]
+    shown = re.findall(r"--- waiting\n(.*?)--- end\n--- ended\n(.*?)--- end\n", ran.stdout, re.DOTALL)
+    return [Shown(ended, waiting) for waiting, ended in shown]
 
 
 def first_healthy_then_a_loop(number: int, request: stub_model.Request) -> stub_model.Reply:
@@ -98,7 +119,11 @@ def check(page: str, model: stub_model.StubModel, home: Path, agent: str, then: 
         then: What runs the agent, where the guard's block does not.
     """
     guard = blocks(page, "Guard", "python")[0]
-    counts, guarded = run(page, model, home, *blocks(page, "Install", "python"), f"{guard}\n{then}")
+    (script,) = blocks(page, "Install", "python")
+    assert script.endswith(WAITS)
+    counts, guarded = run(page, model, home, script, f"{guard}\n{then}")
+    assert counts.waiting("agent_turns_total", agent=agent) == 1
+    assert counts.waiting("agent_tool_calls_total", agent=agent, tool=stub_model.TOOL) == 2
     assert counts("agent_turns_total", agent=agent, stop_reason="final_answer") == counts("agent_turns_total") == 1
     assert counts("agent_tool_calls_total", agent=agent, tool=stub_model.TOOL, outcome="ok") == 2
     assert counts("agent_tool_calls_total") == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Final
@@ -13,9 +12,11 @@ from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.complaints import Complaints
+from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import Kept, LogFacts
 from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
+from turnwatch.sources.spans.only_agents import OnlyAgents
 from turnwatch.sources.spans.results import opened
 from turnwatch.sources.spans.scope import (
     SEVERAL,
@@ -37,8 +38,6 @@ _RECENT: Final = 8
 _HELD_MODELS: Final = 3
 # How many model calls are looked through for the one that asked for a tool call.
 _MODEL_STARTS: Final = 64
-# Of how many services the agent's name is remembered.
-_SERVICES: Final = 1_000
 
 
 class Recorder:
@@ -54,7 +53,7 @@ class Recorder:
         self._elsewhere = Watch(watch.settings, clock=watch.clock, prices=watch.prices)
         self._logs = logs
         self._complaints = Complaints()
-        self._only_agent_of: OrderedDict[str, str] = OrderedDict()  # by service; empty where it has several
+        self._agents = OnlyAgents()
 
     def open(self, scope: Scope, parent: TurnState | None) -> None:
         """Open the scope's turn and count what waited for it."""
@@ -74,26 +73,12 @@ class Recorder:
 
     def _open_turn(self, scope: Scope, parent: TurnState | None, started_ns: int, watch: Watch) -> TurnState:
         return watch.open_turn(
-            self._name_of(scope),
+            self._agents.of(scope) or scope.service,
             conversation_id=scope.conversation,
             parent=parent,
             turn_id=f"{scope.trace_id:032x}-{scope.key:016x}" if scope.key else f"{scope.trace_id:032x}",
             at=started_ns * _NS if started_ns else None,
         )
-
-    def _name_of(self, scope: Scope) -> str:
-        """What to count a turn under: its agent; until that is known the service's only agent, or else the service."""
-        return scope.agent or self._only_agent_of.get(scope.service, "") or scope.service
-
-    def _learn_name(self, scope: Scope) -> None:
-        """Remember a service's agent: a turn that is counted before its agent's span comes has that name as well."""
-        if not scope.agent or not scope.service:
-            return
-        known = self._only_agent_of.setdefault(scope.service, scope.agent)
-        if known != scope.agent:
-            self._only_agent_of[scope.service] = ""
-        if len(self._only_agent_of) > _SERVICES:
-            self._only_agent_of.popitem(last=False)
 
     def _is_counted(self, scope: Scope, fact: Fact) -> bool:
         """Whether somebody else counts this call: its span says so, or a hook has counted the same call."""
@@ -175,6 +160,8 @@ class Recorder:
                 turn = self._begin_here(scope, turn, fact)
             turn.begin_model(at=fact.call.started)
             turn.end_model(fact.call)
+            if fact.call.usage is None and fact.call.outcome != "error":
+                scope.without_usage = (fact.dialect, fact.scope)
         scope.saw_usage = scope.saw_usage or fact.call.usage is not None
         scope.model_name = scope.model_name or fact.call.model
         # The reply's tool calls: what has no span of its own is counted from here, and arguments that a
@@ -201,7 +188,11 @@ class Recorder:
             return
         turn.missing_arguments += 1
         self._watch.count("turnwatch_fingerprint_missing_total", dialect.name)
-        self._complaints.lacks_arguments(dialect)
+        written_by = scope.models_by if scope.models_by is not SEVERAL else None
+        self._complain_of_arguments(scope, dialect, written_by or "")
+
+    def _complain_of_arguments(self, scope: Scope, dialect: Dialect, written_by: str) -> None:
+        self._complaints.lacks_arguments(dialect, written_by, scope.service, self._agents.of(scope))
 
     def _count_asked(self, scope: Scope, answers: ModelFact | None) -> None:
         """Count the tool calls of the last reply, where they were made without a span."""
@@ -275,7 +266,7 @@ class Recorder:
             later = len(scope.model_starts) - bisect_right(scope.model_starts, fact.start_ns)
             call.round = max(turn.iterations - later, 1)
         if call.args is MISSING and call.input_hash is None:
-            self._complaints.lacks_arguments(fact.dialect, fact.scope)
+            self._complain_of_arguments(scope, fact.dialect, fact.scope)
         turn.begin_call(call)
         turn.end_call(call)
 
@@ -318,9 +309,11 @@ class Recorder:
         self.count_seen_by_mcp(scope)
         if not scope.saw_usage and scope.agent_usage is not None and not scope.child_turns:
             turn.end_model(ModelCall(scope.model_name, usage=scope.agent_usage, ended=scope.last_ns * _NS or None))
+        elif scope.without_usage is not None and not scope.saw_usage:
+            self._complaints.lacks_usage(*scope.without_usage, scope.service, self._agents.of(scope))
         if scope.agent:
             turn.agent = scope.agent
-            self._learn_name(scope)
+            self._agents.learn(scope)
         if scope.conversation is not None:  # the span that says it may have come after the turn was begun
             turn.join_conversation(scope.conversation)
         ended_ns = scope.ended_ns or scope.last_ns
@@ -339,7 +332,7 @@ class Recorder:
             scope.round_end_ns = max(scope.round_end_ns, fact.end_ns)
             if not turn.iterations:
                 fact.call.round = scope.round
-            self._complaints.lacks_arguments(fact.dialect, fact.scope)
+            self._complain_of_arguments(scope, fact.dialect, fact.scope)
             turn.begin_call(fact.call)
             turn.end_call(fact.call)
 

@@ -79,6 +79,7 @@ class Scope:
         asked: Tool calls of the latest reply; they count if no span stands for them.
         unread_reply: Set while the latest reply asked for tools but does not say which; surely, if it says
             why it ended.
+        without_usage: Who wrote the span of a model call that did not fail and tells of no tokens.
         model_starts: When the latest model calls began, where tool calls wait for log events while they come.
         due: When the turn is closed, in seconds of the feeder's clock; None while it is open.
     """
@@ -127,6 +128,7 @@ class Scope:
         "turn",
         "unread_reply",
         "weight",
+        "without_usage",
     )
 
     def __init__(self, key: int, trace_id: int, since: float) -> None:
@@ -169,6 +171,7 @@ class Scope:
         self.surely_unread = False
         self.lacks_arguments = False
         self.saw_usage = False
+        self.without_usage: tuple[Dialect, str] | None = None
         self.recent_models: tuple[ToldModel, ...] = ()
         self.model_starts: list[int] | None = None
         self.call_ids: dict[str, ToldTool] | None = None
@@ -204,6 +207,15 @@ class Scope:
         if self.models_by != fact.scope:
             self.models_by = fact.scope if self.models_by is None else SEVERAL
         return self.models_by is SEVERAL or bool(fact.response_id)
+
+    def caller(self) -> Scope | None:
+        """The scope in which this one's agent was called, past those in which there was nothing but this one."""
+        scope = self.above.found() if self.above is not None else None
+        for _ in range(_MAX_NESTING):
+            if scope is None or scope.above is None or not scope.is_empty:
+                break
+            scope = scope.above.found()
+        return scope
 
     def says_above(self) -> None:
         """Let the scopes above know that the calls below them are a turn of their own."""
