@@ -48,7 +48,16 @@ def test_once_prints_every_agent_with_every_column(agents):
     assert heading.split()[-1] == "#STOP"
     rows = [line.split()[:2] for line in lines if line.startswith(("STUCK", "idle"))]
     assert rows == [["STUCK", "support-bot"], ["idle", "billing-bot"]]
+    stuck = next(line for line in lines if line.startswith("STUCK support-bot"))
+    assert stuck.split()[-3:] == ["1", "1", "0"], "stuck, warned, stopped since the exporter began"
     assert "\x1b" not in shown.output
+
+
+def test_once_says_what_the_numbers_mean(agents):
+    said = " ".join(once(agents.url).output.split())
+    assert "stuck is a verdict that the turn makes no progress: its alert is critical, and pages." in said
+    assert "#STUCK, #WARN, #STOP: since the exporters began." in said
+    assert "in the last 5 minutes" in said
 
 
 def test_json_of_a_name_that_is_no_text_is_text_all_the_same():
@@ -78,8 +87,10 @@ def test_json_has_rates_over_two_looks(agents):
         "search_orders",
     )
     assert stuck["calls_per_minute"] == 0
-    # All before the first look.
-    assert (stuck["stuck_verdicts"], stuck["stuck_verdicts_total"], stuck["is_stale"]) == (0, 1, True)
+    # All before the first look: who looks once wants to know what the exporter has counted.
+    assert board["counted"] == "since the exporters began"
+    assert (stuck["stuck_verdicts"], stuck["stuck_verdicts_total"], stuck["is_stale"]) == (1, 1, True)
+    assert (stuck["warn_verdicts"], stuck["warn_verdicts_total"]) == (1, 1)
     assert (healthy["agent"], healthy["state"], healthy["open_turns"]) == ("billing-bot", "idle", 0)
     assert {(event["agent"], event["sort"]) for event in board["events"]} == {
         ("support-bot", "warn"),

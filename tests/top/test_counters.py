@@ -25,6 +25,15 @@ def test_what_was_counted_before_the_first_look_is_no_rise():
     assert counters.span_seconds == 0
 
 
+def test_who_looks_once_counts_since_the_exporter_began_and_its_rates_do_not():
+    counters = Counters(60, since_exporters_began=True)
+    counters.take(0, [spend(100)])
+    assert rise(counters) == 100
+    counters.take(2, [spend(105)])
+    assert rise(counters) == 105
+    assert counters.rates()[SPEND]["a",] == 2.5
+
+
 def test_a_rate_is_the_rise_a_second():
     counters = Counters(60)
     counters.take(0, [spend(100)])

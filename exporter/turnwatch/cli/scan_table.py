@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from turnwatch.cli.folded_name import FoldedName
+from turnwatch.cli.severity_words import SEVERITIES
 from turnwatch.core.printable import dollars, many
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
@@ -138,6 +139,8 @@ class ScanTable:
             f"{many(total.turns, 'turn')}, {many(total.tool_calls, 'tool call')}, {total.repeats} of them repeats; "
             f"[bold]{many(total.stuck, 'turn')} stuck[/bold]."
         )
+        if total.stuck or total.warned:
+            yield SEVERITIES
         if total.spend_usd:
             yield f"Model calls with a known price: {dollars(total.spend_usd)}."
         if total.wasted_tool_calls or total.wasted_usd:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Final
@@ -16,6 +16,7 @@ from rich.console import Console
 
 from turnwatch.cli.durations import seconds_of
 from turnwatch.cli.json_text import json_text
+from turnwatch.cli.severity_words import SEVERITIES
 from turnwatch.errors import SettingsError
 from turnwatch.settings_file import load_settings
 from turnwatch.top.address import address_of, headers_of
@@ -23,9 +24,9 @@ from turnwatch.top.board import Board, board_of
 from turnwatch.top.columns import KEYS
 from turnwatch.top.journal import Journal
 from turnwatch.top.live import CAN_WATCH, Wakeup, watch
-from turnwatch.top.marks import Marks
+from turnwatch.top.marks import RECENT_SECONDS, Marks
 from turnwatch.top.polling import Polling, SourceState
-from turnwatch.top.report import as_json, as_lines
+from turnwatch.top.report import COUNTED_SINCE, as_json, as_lines
 from turnwatch.top.sources import Forced, source_of
 from turnwatch.top.view import View
 
@@ -82,6 +83,7 @@ def top(
             timeout_seconds=timeout,
             selector=selector,
             forced=forced,
+            since_exporters_began=once,
         )
         for url in dict.fromkeys(urls)
     ]
@@ -146,3 +148,21 @@ def _print_all(board: Board, view: View) -> None:
     for line in as_lines(board, view, console.width):
         line.rstrip()
         console.print(line, no_wrap=True, crop=True)
+    console.print()
+    for meaning in _meanings(board):
+        console.print(meaning, style="dim")
+
+
+def _meanings(board: Board) -> Iterator[str]:
+    """What the numbers mean, for somebody who sees the table for the first time."""
+    recent = f"in the last {RECENT_SECONDS / 60:.0f} minutes"
+    yield SEVERITIES
+    yield (
+        f"An agent is STUCK with identical calls past their threshold while nothing changed, or a stuck verdict, "
+        f"{recent}, and in WARN with identical calls or iterations past their threshold, or a warning."
+    )
+    over = f"over the last {board.window_seconds:.0f} s" if board.window_seconds else "not known yet"
+    yield (
+        f"ITER, SAME, STALE, TURN$: the largest of a turn {recent}; ! is past its threshold. REP/m, CALL/m, ERR/m, "
+        f"TOK/m, $/h: {over}. SPENT, #STUCK, #WARN, #STOP: {COUNTED_SINCE}. A dash is not known, which is not 0."
+    )

@@ -24,13 +24,15 @@ class Counters:
 
     Args:
         window_seconds: What rates look back over.
+        since_exporters_began: Count what the first look finds as risen from 0, for somebody who looks only once.
 
     Attributes:
         restarts: Looks at which some series had begun again.
     """
 
-    def __init__(self, window_seconds: float) -> None:
+    def __init__(self, window_seconds: float, *, since_exporters_began: bool = False) -> None:
         self._window = window_seconds
+        self._counts_from_zero = since_exporters_began
         self._last: dict[_Series, float] = {}
         self._past: list[tuple[float, Table]] = []
         self._risen: Table = {}
@@ -44,7 +46,7 @@ class Counters:
             at: When, by a clock that only goes forward.
             samples: Its series; those of other metrics are passed over.
         """
-        is_first = not self._past
+        is_baseline = not self._past and not self._counts_from_zero
         present: dict[_Series, float] = {}
         self._present = set()
         has_restarted = False
@@ -57,7 +59,7 @@ class Counters:
             series = (sample.name, tuple(sorted(sample.labels.items())))
             present[series] = sample.value
             self._present.add((sample.name, group))
-            before = sample.value if is_first else self._last.get(series, 0.0)
+            before = sample.value if is_baseline else self._last.get(series, 0.0)
             fell = sample.value < before
             has_restarted |= fell
             column = self._risen.setdefault(sample.name, {})
@@ -82,7 +84,7 @@ class Counters:
             del past[0]
 
     def tallies(self) -> Table:
-        """Rise of each group since the first look."""
+        """Rise of each group since the first look, or since the exporters began."""
         return {metric: dict(column) for metric, column in self._risen.items()}
 
     @property

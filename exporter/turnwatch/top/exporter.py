@@ -23,6 +23,7 @@ class Exporter:
         address: The page.
         window_seconds: What rates look back over.
         timeout_seconds: For one request.
+        since_exporters_began: Whether what counters had risen to by the first look counts as well.
         clock: Seconds, only ever going forward.
     """
 
@@ -34,13 +35,14 @@ class Exporter:
         *,
         window_seconds: float,
         timeout_seconds: float,
+        since_exporters_began: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._address = address
         self._timeout = timeout_seconds
         self._clock = clock
         self._page = PageReader()
-        self._counters = Counters(window_seconds)
+        self._counters = Counters(window_seconds, since_exporters_began=since_exporters_began)
 
     def read(self) -> Reading:
         """Scrape it. Raises SourceError."""

@@ -70,8 +70,15 @@ def frame_of(board: Board, view: View, width: int, height: int) -> Frame:
     return Frame([*lines, footer], offset)
 
 
-def head_of(board: Board, view: View, width: int) -> list[Text]:
-    """The lines above the panes: sources, what rates look back over, totals, and the first fault of a source."""
+def head_of(board: Board, view: View, width: int, since: str = "since start") -> list[Text]:
+    """The lines above the panes: sources, what rates look back over, totals, and the first fault of a source.
+
+    Args:
+        board: What is to be shown.
+        view: What the user has chosen to see of it.
+        width: Cells of the terminal from left to right.
+        since: From when on dollars are counted.
+    """
     stuck, warned = board.in_state("STUCK"), board.in_state("WARN")
     window = f"rates over {board.window_seconds:.0f} s" if board.window_seconds else "no rates yet"
     order = f"by {COLUMNS[KEYS.index(view.sort)].title}{' reversed' if view.is_reversed else ''}"
@@ -91,7 +98,7 @@ def head_of(board: Board, view: View, width: int) -> list[Text]:
         _Part(4, many(len(board.agents), "agent")),
         _Part(5, many(board.open_turns, "open turn")),
         _Part(1, f"${dollars(board.usd_per_hour)}/h", "bold"),
-        _Part(3, f"${dollars(board.spent_usd)} since start"),
+        _Part(3, f"${dollars(board.spent_usd)} {since}"),
         _Part(6, f"{board.unpriced_calls} calls without a price" if board.unpriced_calls else ""),
     ]
     lines = [_line_of(sources, width), _line_of(totals, width)]

@@ -36,6 +36,7 @@ class Prometheus:
         window_seconds: What rates look back over. Where scrapes are further apart than a quarter of it, four of them.
         timeout_seconds: For one request.
         selector: Matchers that choose the series, as in PromQL: 'job="agents"'.
+        since_exporters_began: Whether what counters had risen to by the first look counts as well.
         clock: Seconds, only ever going forward.
     """
 
@@ -48,6 +49,7 @@ class Prometheus:
         window_seconds: float,
         timeout_seconds: float,
         selector: str = "",
+        since_exporters_began: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._address = address
@@ -55,7 +57,7 @@ class Prometheus:
         self._timeout = timeout_seconds
         self._selector = selector
         self._clock = clock
-        self._counters = Counters(window_seconds)
+        self._counters = Counters(window_seconds, since_exporters_began=since_exporters_began)
         self._spacing = 0.0
         self._has_read = False
 

@@ -29,7 +29,7 @@ class Reading:
     Attributes:
         levels: Gauges.
         rates: Counters per second, over ``window_seconds``; empty while there is nothing to compare with.
-        tallies: By how much counters have risen since the source was first read.
+        tallies: By how much counters have risen since the source was first read, or since the exporters began.
         totals: What the counters of verdicts stand at, since their exporters began.
         window_seconds: What the rates look back over.
         begun: For each group of verdicts the Unix time of its first and how many there are by now, where it is known.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from rich.text import Text
 
@@ -14,10 +14,13 @@ from turnwatch.top.frame import head_of
 from turnwatch.top.panes import panes_of
 from turnwatch.top.view import View
 
+COUNTED_SINCE: Final = "since the exporters began"
+"""From when on somebody who looks once counts: there is no earlier look to count from."""
+
 
 def as_lines(board: Board, view: View, width: int) -> list[Text]:
     """The whole board as lines: what the screen shows, without its end."""
-    lines = head_of(board, view, width)
+    lines = head_of(board, view, width, COUNTED_SINCE)
     for pane in panes_of(board, view, width).values():
         lines += [Text(), pane.heading, *pane.rows(0, pane.height)]
     return lines
@@ -29,6 +32,7 @@ def as_json(board: Board, view: View) -> dict[str, Any]:
     return {
         "at": board.at,
         "window_seconds": board.window_seconds,
+        "counted": COUNTED_SINCE,
         "sources": [
             {"address": state.address, "kind": state.kind, "up": state.is_up, "error": state.error}
             for state in board.sources

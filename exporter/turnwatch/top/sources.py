@@ -77,7 +77,13 @@ class UnknownSource:
 
 
 def source_of(
-    address: Address, *, window_seconds: float, timeout_seconds: float, selector: str = "", forced: Forced = "auto"
+    address: Address,
+    *,
+    window_seconds: float,
+    timeout_seconds: float,
+    selector: str = "",
+    forced: Forced = "auto",
+    since_exporters_began: bool = False,
 ) -> Source:
     """A source for an address.
 
@@ -87,12 +93,22 @@ def source_of(
         timeout_seconds: For one request.
         selector: Matchers that choose the series of a Prometheus.
         forced: Its kind, where the user says so.
+        since_exporters_began: Whether what counters had risen to by the first look counts as well.
     """
     return UnknownSource(
         address,
-        make_exporter=lambda page: Exporter(page, window_seconds=window_seconds, timeout_seconds=timeout_seconds),
+        make_exporter=lambda page: Exporter(
+            page,
+            window_seconds=window_seconds,
+            timeout_seconds=timeout_seconds,
+            since_exporters_began=since_exporters_began,
+        ),
         make_prometheus=lambda base: Prometheus(
-            base, window_seconds=window_seconds, timeout_seconds=timeout_seconds, selector=selector
+            base,
+            window_seconds=window_seconds,
+            timeout_seconds=timeout_seconds,
+            selector=selector,
+            since_exporters_began=since_exporters_began,
         ),
         timeout_seconds=timeout_seconds,
         forced=forced,
