@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from frameworks import stub_model
 from frameworks.served import total
@@ -110,28 +111,53 @@ def first_healthy_then_a_loop(number: int, request: stub_model.Request) -> stub_
     return stub_model.loop_until_nudged(number - 3, request)
 
 
-def check(page: str, model: stub_model.StubModel, home: Path, agent: str, then: str = "") -> None:
+def check(page: str, model: stub_model.StubModel, home: Path, agent: str, then: str = "", **counted: Any) -> None:
     """Assert that a page's first script counts all that its agent does, and that its guard ends a loop.
 
     Args:
         page, model, home: See ``run``; the model follows ``first_healthy_then_a_loop``.
         agent: The name under which the first script's agent is counted.
         then: What runs the agent, where the guard's block does not.
+        **counted: See ``check_counts``.
     """
     guard = blocks(page, "Guard", "python")[0]
     (script,) = blocks(page, "Install", "python")
     assert script.endswith(WAITS)
     counts, guarded = run(page, model, home, script, f"{guard}\n{then}")
-    assert counts.waiting("agent_turns_total", agent=agent) == 1
-    assert counts.waiting("agent_tool_calls_total", agent=agent, tool=stub_model.TOOL) == 2
-    assert counts("agent_turns_total", agent=agent, stop_reason="final_answer") == counts("agent_turns_total") == 1
-    assert counts("agent_tool_calls_total", agent=agent, tool=stub_model.TOOL, outcome="ok") == 2
-    assert counts("agent_tool_calls_total") == 2
-    assert counts("agent_model_calls_total", agent=agent) == counts("agent_model_calls_total") == 3
-    assert counts("agent_tokens_total", agent=agent, type="input") == 3 * stub_model.INPUT_TOKENS
-    assert counts("agent_tokens_total", agent=agent, type="output") == 3 * stub_model.OUTPUT_TOKENS
-    assert counts("turnwatch_fingerprint_missing_total") == counts("turnwatch_internal_errors_total") == 0
+    check_counts(counts, agent, **counted)
     assert any(request.was_nudged for request in model.requests)
     assert len(model.requests) <= 3 + 6
     assert guarded("agent_loops_detected_total") > 0
     assert guarded("turnwatch_internal_errors_total") == 0
+
+
+def check_script(page: str, model: stub_model.StubModel, home: Path, agent: str, **counted: Any) -> None:
+    """Assert that the script of a page without a guard counts all that its agent does: see ``check``."""
+    (script,) = blocks(page, "Install", "python")
+    assert script.endswith(WAITS)
+    (counts,) = run(page, model, home, script)
+    check_counts(counts, agent, **counted)
+
+
+def check_counts(
+    counts: Shown, agent: str, *, tool: str = stub_model.TOOL, model_calls: int = 3, has_usage: bool = True
+) -> None:
+    """Assert that a healthy turn, and nothing else, was counted: two tool calls, and what the model was asked.
+
+    Args:
+        counts: What the script showed.
+        agent, tool: The names under which they are counted.
+        model_calls: How often the agent asks its model.
+        has_usage: Whether the spans tell of tokens.
+    """
+    assert counts.waiting("agent_turns_total", agent=agent) == 1
+    assert counts.waiting("agent_tool_calls_total", agent=agent, tool=tool) == 2
+    assert counts("agent_turns_total", agent=agent, stop_reason="final_answer") == counts("agent_turns_total") == 1
+    assert counts("agent_tool_calls_total", agent=agent, tool=tool, outcome="ok") == 2
+    assert counts("agent_tool_calls_total") == 2
+    assert counts("agent_model_calls_total", agent=agent) == counts("agent_model_calls_total") == model_calls
+    with_usage = model_calls if has_usage else 0
+    assert counts("agent_model_calls_without_usage_total") == model_calls - with_usage
+    assert counts("agent_tokens_total", agent=agent, type="input") == with_usage * stub_model.INPUT_TOKENS
+    assert counts("agent_tokens_total", agent=agent, type="output") == with_usage * stub_model.OUTPUT_TOKENS
+    assert counts("turnwatch_fingerprint_missing_total") == counts("turnwatch_internal_errors_total") == 0

@@ -12,8 +12,11 @@ from frameworks.stub_model import Reply
 
 # By page, the name under which its agent is counted.
 AGENTS = {
+    "agno": "support-bot",
     "anthropic": "support-bot",
+    "haystack": "support-bot",
     "langchain": "support-bot",
+    "microsoft": "support-bot",
     "openai": "support-bot",
     "openai-agents": "support-bot",
     "pydantic-ai": "support-bot",
@@ -55,6 +58,10 @@ def _as_the_page_answers(page, script):
 def test_the_blocks_of_a_page_count_and_guard(page, model, tmp_path):
     model.script = _as_the_page_answers(page, pages.first_healthy_then_a_loop)
     pages.check(page, model, tmp_path, AGENTS[page], THEN.get(page, ""))
+
+
+def test_the_script_of_the_page_about_ag2(model, tmp_path):
+    pages.check_script("ag2", model, tmp_path, "support-bot")
 
 
 def test_the_page_about_mcp(model, tmp_path):
