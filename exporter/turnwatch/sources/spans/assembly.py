@@ -251,6 +251,8 @@ class Assembler:
             if span.failed and span.parent_id and "gen_ai.tool.call.id" in span.attributes:
                 self._note_failure(span, now)
             self._places.came(span.span_id, span.parent_id)
+            if is_agent:
+                self._above.agent_within(span, agent, now)
         below = self._places.take(span.span_id)
         if below is None and dialect is not None and not span.parent_id:
             below = Scope(span.span_id, span.trace_id, now)
@@ -265,7 +267,8 @@ class Assembler:
             about_agent(below, span, dialect)
         elif dialect is not None:
             give_hints(below, span, dialect)
-        above = self._above.of(span, now) if span.parent_id or span.span_id in self._above.adopted else None
+        is_under = span.parent_id or span.span_id in self._above.adopted
+        above = self._above.of(span, now, below) if is_under else None
         if above is not None:
             self._turns.join(below, above, now)
         elif below.is_empty and not below.saw_agent:

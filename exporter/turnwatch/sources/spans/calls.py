@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnwatch.core.events import MISSING
-from turnwatch.sources.spans.above import Above
+from turnwatch.sources.spans.above import Above, is_sub_agent
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of
 from turnwatch.sources.spans.hints import called_agent, give_hints
 from turnwatch.sources.spans.loose import LooseCalls
@@ -51,18 +51,18 @@ class Calls:
             return
         place = CallPlace(fact, above, called_agent(span, fact))
         self._places.came(span.span_id, place)
+        give_hints(above, span, fact.dialect)
         below = self._places.take(span.span_id)
         if below is not None:
             self._merge_inner_tools(fact, below)
             self._turns.weigh(below)
-            if below.is_turn or below.saw_agent or any(isinstance(f, ToolFact) for f in below.pending or ()):
+            if is_sub_agent(below, above):
                 below.agent = below.agent or place.agent
                 place.within = below
                 self._turns.finish(below, above, span, now)
             else:
                 self._turns.join(below, above, now)
                 above = above.found()
-        give_hints(above, span, fact.dialect)
         self._turns.add(above, fact, now)
 
     @staticmethod

@@ -42,6 +42,14 @@ def called_agent(span: SpanData, fact: ToolFact) -> str:
     return shortened(str(span.attributes.get(fact.dialect.sub_agent_in) or "")) or fact.call.tool
 
 
+def is_another(agent: str, caller: str) -> bool:
+    """Whether calls inside a tool call are a sub-agent's of which no span tells: they name another agent than it does.
+
+    Calls that name the same agent, or none, are the tool's own.
+    """
+    return bool(agent) and bool(caller) and agent != caller
+
+
 def own_name(span: SpanData, dialect: Dialect) -> str:
     """The name that an agent's own span gives it, or an empty text."""
     name = agent_name(span, dialect) or shortened(str(span.attributes.get(dialect.agent_name_in) or ""))

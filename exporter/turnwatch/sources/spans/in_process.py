@@ -137,7 +137,7 @@ class InProcessAssembler(Assembler):
         self._places.came(span.span_id, adopted if adopted is not None else span.parent_id)
         self._announced[span.span_id] = None
         if below is not None:
-            above = adopted or self._above.of(span, now)
+            above = adopted or self._above.of(span, now, below)
             if above is not None:
                 self._turns.join(below, above, now)
 

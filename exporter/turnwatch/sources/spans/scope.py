@@ -217,6 +217,15 @@ class Scope:
             scope = scope.above.found()
         return scope
 
+    def called_in(self, above: Scope) -> None:
+        """Note in which scope this one's agent was called."""
+        self.above = above
+        if self.turn is not None:
+            self.says_above()
+            caller = self.caller()
+            if caller is not None:
+                caller.adopt(self.turn)
+
     def says_above(self) -> None:
         """Let the scopes above know that the calls below them are a turn of their own."""
         scope = self.above

@@ -146,6 +146,8 @@ class Turns:
         kept.ended_ns = max(kept.ended_ns, gone.ended_ns)
         gone.into = kept
         kept.adopt_waiting(gone)
+        if gone is above and gone.above is not None:
+            kept.called_in(gone.above)
         self._unsettled.pop(gone, None)
         if gone.seen_by_mcp and not kept.has_tools:
             kept.seen_by_mcp = (kept.seen_by_mcp or []) + gone.seen_by_mcp
@@ -168,14 +170,15 @@ class Turns:
         self._unsettled.pop(scope, None)
         self._nameless.pop(scope, None)
         scope.says_above()
-        parent = scope.above.found() if scope.above is not None else None
+        parent = scope.caller()
         self._recorder.open(scope, parent.turn if parent is not None and not parent.closed else None)
         if parent is not None and parent.turn is None and scope.turn is not None:
             parent.adopt(scope.turn)
         scope.adopt_waiting(scope)
         self.weigh(scope)
         self._open[scope] = scope.since if now is None else now
-        self._of_trace.setdefault(scope.trace_id, scope)
+        if parent is None or parent.is_empty:  # what is astray in a trace is rather its outermost agent's
+            self._of_trace.setdefault(scope.trace_id, scope)
         if scope.held is not None:
             self._hold(scope, scope.since if now is None else now)
         if scope.seen_by_mcp:
@@ -190,16 +193,15 @@ class Turns:
             return
         scope.ended_ns = max(scope.ended_ns, span.end_ns)
         if above is not None and above is not scope:
-            scope.above = above
-            if scope.turn is not None:
-                scope.says_above()
-                above.adopt(scope.turn)
+            scope.called_in(above)
         if scope.turn is None:
             if scope.is_empty:
                 if scope.saw_agent and not scope.child_turns:
                     # An agent without calls is a turn as well, unless its calls are still to come.
                     scope.due = now + self._grace
                     self._silent.setdefault(scope, (now, span.start_ns))
+                elif above is not None:
+                    above.adopt_waiting(scope)
                 return
             self.open(scope, now)
         elif scope.conversation is not None:

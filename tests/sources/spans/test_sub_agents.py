@@ -1,0 +1,67 @@
+"""Agents that run inside a tool call: turns of their own, below that of the agent that made the call."""
+
+import pytest
+from tests.sources.spans.story import Story
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+LANGSMITH = "langsmith"
+
+
+def of_agent(name):
+    return {"langsmith.metadata.lc_agent_name": name}
+
+
+def sub_agent(story, order):
+    """A sub-agent without a span and without tools; only its model calls name it."""
+    spans = {
+        "root": story.span("boss", {"langsmith.span.kind": "chain", **of_agent("boss")}, span_id=1, scope=LANGSMITH),
+        "tool": story.tool(1, span_id=2, name="ask", scope=LANGSMITH, attributes=of_agent("boss")),
+        "step": story.span("helper", {"langsmith.span.kind": "chain"}, 2, span_id=3, scope=LANGSMITH),
+        "model": story.chat(3, at=0.1, seconds=0.2, scope=LANGSMITH, attributes=of_agent("helper")),
+        "own": story.chat(1, at=1, scope=LANGSMITH, attributes=of_agent("boss")),
+    }
+    for name in order.split():
+        story.feed(spans[name])
+    story.assembler.flush()
+    return sorted((turn.agent, turn.iterations, turn.parent and turn.parent.agent) for turn in story.ended)
+
+
+ORDERS = [
+    "model step tool own root",
+    "root tool step model own",
+    "tool model step own root",
+    "own root tool model step",
+]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_sub_agent_that_only_its_model_calls_name_is_a_turn_of_its_own(story, order):
+    assert sub_agent(story, order) == [("boss", 1, None), ("helper", 1, "boss")]
+
+
+def test_a_model_that_a_tool_asks_in_its_agents_name_counts_in_the_agents_turn(story):
+    boss = of_agent("boss")
+    story.feed(story.tool(1, span_id=2, name="ask", scope=LANGSMITH, attributes=boss))
+    story.feed(story.chat(2, at=0.1, seconds=0.2, scope=LANGSMITH, attributes=boss), story.agent(1, name="boss"))
+    assert story.all_turns()["boss"].iterations == 1
+
+
+@pytest.mark.parametrize("parents_first", [True, False])
+def test_an_agent_inside_a_tool_has_its_callers_turn_above_it_in_any_order(story, parents_first):
+    spans = [
+        story.agent(1, name="boss"),
+        story.tool(1, span_id=2, name="ask"),
+        story.agent(3, 2, name=""),
+        story.agent(4, 3, name="helper"),
+        story.tool(4, at=0.1, seconds=0.1, name="look"),
+    ]
+    for span in spans if parents_first else reversed(spans):
+        story.feed(span)
+    turns = story.all_turns()
+    assert turns["helper"].parent is turns["boss"]
+    assert turns["boss"].tool_calls == turns["helper"].tool_calls == 1
