@@ -286,6 +286,30 @@ def test_outcomes_come_from_a_file(runs, tmp_path, name, text):
     assert (row["succeeded"], row["failed"]) == (1, 1)
 
 
+def test_a_precision_over_guessed_outcomes_is_marked_as_a_guess(tmp_path):
+    stuck = repeated(12, changes=False)
+    recorded = [trajectory(f"known-{n}", stuck, outcome="failure") for n in range(3)]
+    guessed = [trajectory(f"guessed-{n}", stuck, agent="helper", outcome=None) for n in range(2)]
+    runs = write(tmp_path / "runs.jsonl", [*recorded, *guessed])
+    report = as_json(runs)
+    row = rule(report, "stale_calls", 10)
+    assert (row["succeeded"], row["failed"], row["guessed"]) == (2, 3, 2)
+    assert (row["precision"], row["precision_is_guess"]) == (0.6, True)
+    known = rule({"rules": report["agents"]["coder"]["rules"]}, "stale_calls", 10)
+    assert (known["precision"], known["guessed"], known["precision_is_guess"]) == (1, 0, False)
+    shown = run(runs).stdout
+    assert "2 guessed from how the turn ended; 3 as the files say." in " ".join(shown.split())
+    assert "~: a precision that rests on guesses" in shown
+    assert re.search(r"stuck +5 100% .* ~0\.60", shown)
+
+
+def test_a_precision_over_recorded_outcomes_only_has_no_mark(tmp_path):
+    runs = write(tmp_path / "runs.jsonl", [trajectory("a", repeated(12, changes=False), outcome="failure")])
+    shown = run(runs).stdout
+    assert "1.00" in shown
+    assert "~" not in shown
+
+
 def test_where_files_say_nothing_the_way_a_turn_ended_is_its_outcome(tmp_path):
     runs = write(
         tmp_path / "runs.jsonl",

@@ -78,7 +78,7 @@ def tune_command(
                 if isinstance(item, Unread):
                     unread.name(item)
                 else:
-                    runs.add(item.state, said.of(item))
+                    runs.add(item.state, *said.of(item))
             unread.name_the_rest()
         _report(runs, said, settings, thresholds, as_json=as_json, out=out, present=present, min_turns=min_turns)
     if unread:
@@ -187,4 +187,4 @@ def _rules_of(agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> list
 
 
 def _row(row: Flagged) -> dict[str, Any]:
-    return {**asdict(row), "precision": row.precision}
+    return {**asdict(row), "precision": row.precision, "precision_is_guess": row.guessed > 0}

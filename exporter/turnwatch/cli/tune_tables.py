@@ -24,11 +24,12 @@ _TOOLS_SHOWN: Final = 8
 _BAR_WIDTH: Final = 26
 # In fewer columns there is no room for bars.
 _WITH_BARS: Final = 64
+_GUESS: Final = "~"
 _TITLE: Final = "[bold]{}[/bold]"
 _IN_WORDS: Final = {
     "given": "from --outcomes",
     "recorded": "as the files say",
-    "ending": "by how the turn ended",
+    "ending": "guessed from how the turn ended",
 }
 _OF_AN_AGENT: Final = (
     ("model calls", Quantity.ITERATIONS, ""),
@@ -68,7 +69,13 @@ def _show_heading(console: Console, runs: Runs, outcomes: Outcomes) -> None:
     turns = sum(agent.count() for agent in runs.agents.values())
     known = "; ".join(f"{count:,} {_IN_WORDS[source]}" for source, count in sorted(outcomes.known_from.items()))
     agents = many(len(runs.agents), "agent")
-    console.print(f"{many(turns, 'turn')} of {agents}. Outcomes known: {known or 'none'}.\n")
+    console.print(f"{many(turns, 'turn')} of {agents}. Outcomes known: {known or 'none'}.")
+    if outcomes.known_from["ending"]:
+        console.print(
+            f"{_GUESS}: a precision that rests on guesses: an answer at the end of a turn may be wrong. Record outcomes, "
+            "or give them with --outcomes."
+        )
+    console.print()
 
 
 def _ended(outcome: Outcome) -> Callable[[Group], bool]:
@@ -151,7 +158,7 @@ def _add(table: Table, name: str, row: Flagged, has_outcomes: bool, style: str |
         cells += [
             _share(row.succeeded, row.all_succeeded),
             _share(row.failed, row.all_failed),
-            "" if row.precision is None else f"{row.precision:.2f}",
+            "" if row.precision is None else f"{_GUESS if row.guessed else ''}{row.precision:.2f}",
         ]
     table.add_row(*cells, style=style)
 

@@ -216,12 +216,11 @@ def _seconds(call: dict[str, Any], unread: _Unread) -> float | None:
         if isinstance(at, str):
             moment = datetime.fromisoformat(at)
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-        if math.isfinite(at):
-            return float(at)
+        # NaN and the like is how numbers are written that nobody knows.
+        return float(at) if math.isfinite(at) else None
     except (TypeError, ValueError, OverflowError):
-        pass
-    unread.say("has a time that is neither seconds nor ISO 8601; read without it")
-    return None
+        unread.say("has a time that is neither seconds nor ISO 8601; read without it")
+        return None
 
 
 def _usage(call: dict[str, Any], unread: _Unread) -> Usage | None:
@@ -248,12 +247,11 @@ def _spend(call: dict[str, Any], unread: _Unread) -> float | None:
     if spend is None:
         return None
     try:
-        if 0.0 <= float(spend) < math.inf:
-            return float(spend)
+        dollars = float(spend)
     except (TypeError, ValueError, OverflowError):
-        pass
-    unread.say("has a cost that is no number of dollars; read without it")
-    return None
+        unread.say("has a cost that is no number of dollars; read without it")
+        return None
+    return dollars if 0.0 <= dollars < math.inf else None
 
 
 def _add_usage(events: list[ToolCall | ModelCall], usage: Usage | None, spend: float | None) -> None:

@@ -30,6 +30,7 @@ _FAILED_ENDINGS: Final = frozenset(
         "goal_failed",
     }
 )
+_GUESSED: Final = "ending"
 _IDS: Final = ("turn_id", "conversation_id", "trajectory_id", "id")
 _VERDICTS: Final = ("outcome", "success", "resolved", "stuck")
 
@@ -66,12 +67,13 @@ class Outcomes:
         self._given = {} if given is None or self._only_endings else dict(_read(Path(given)))
         self._asks_file = bool(self._given)
 
-    def of(self, scanned: ScannedTurn) -> Outcome:
-        """The outcome of a turn: success, failure or unknown."""
+    def of(self, scanned: ScannedTurn) -> tuple[Outcome, bool]:
+        """The outcome of a turn, and whether it is a guess: nobody recorded it, and how the turn ended may mislead."""
         outcome, source = self._found(scanned)
-        if outcome is not Outcome.UNKNOWN:
-            self.known_from[source] += 1
-        return outcome
+        if outcome is Outcome.UNKNOWN:
+            return outcome, False
+        self.known_from[source] += 1
+        return outcome, source == _GUESSED
 
     def _found(self, scanned: ScannedTurn) -> tuple[Outcome, str]:
         turn = scanned.state
@@ -82,8 +84,8 @@ class Outcomes:
         if not self._only_endings and scanned.outcome is not None:
             return _outcome(scanned.outcome), "recorded"
         if turn.stop_reason == "final_answer":
-            return Outcome.SUCCESS, "ending"
-        return (Outcome.FAILURE if turn.stop_reason in _FAILED_ENDINGS else Outcome.UNKNOWN), "ending"
+            return Outcome.SUCCESS, _GUESSED
+        return (Outcome.FAILURE if turn.stop_reason in _FAILED_ENDINGS else Outcome.UNKNOWN), _GUESSED
 
 
 def _outcome(said: object) -> Outcome:

@@ -50,10 +50,12 @@ class Group(NamedTuple):
     Attributes:
         outcome: What came of them.
         verdict: The worst that the engine said of them.
+        is_guess: Whether the outcome is guessed from how they ended.
     """
 
     outcome: Outcome
     verdict: Severity | None
+    is_guess: bool = False
 
     @property
     def is_healthy(self) -> bool:
@@ -189,9 +191,15 @@ class Runs:
             over_turns = turn.conversation.identical_calls(call.tool, call.input_hash)
             maxima.conversation = max(maxima.conversation, over_turns)
 
-    def add(self, turn: TurnState, outcome: Outcome) -> None:
-        """Count a turn that has ended."""
-        group = Group(outcome, None if turn.verdict is None else turn.verdict.severity)
+    def add(self, turn: TurnState, outcome: Outcome, is_guess: bool = False) -> None:
+        """Count a turn that has ended.
+
+        Args:
+            turn: The turn.
+            outcome: What came of it.
+            is_guess: Whether that is guessed from how it ended.
+        """
+        group = Group(outcome, None if turn.verdict is None else turn.verdict.severity, is_guess)
         agent = self._agent(turn.agent)
         agent.turns[group] += 1
         maxima = self._open.pop(turn, None) or _Maxima()

@@ -111,6 +111,7 @@ class Flagged:
         threshold: The "more than"; None for the present settings, which may have several, and for verdicts.
         flagged, all: Turns (or conversations) past it, and all of which the quantity is known.
         succeeded, all_succeeded, failed, all_failed: The same of those whose outcome is known.
+        guessed: Of those that succeeded or failed, how many did so by how they ended only: nobody recorded it.
     """
 
     threshold: float | None
@@ -120,17 +121,21 @@ class Flagged:
     all_succeeded: int
     failed: int
     all_failed: int
+    guessed: int = 0
 
     @property
     def precision(self) -> float | None:
-        """Of the flagged ones with a known outcome, the share that failed; None when there are none."""
+        """Of the flagged ones with a known outcome, the share that failed; None when there are none.
+
+        It is a guess as far as outcomes are ``guessed``.
+        """
         known = self.succeeded + self.failed
         return self.failed / known if known else None
 
     @classmethod
     def of(cls, groups: Iterable[tuple[Group, int, int]], threshold: float | None = None) -> Flagged:
         """Add up groups, each with how many of it are flagged and how many there are."""
-        counts = [0] * 6
+        counts = [0] * 7
         for group, flagged, total in groups:
             counts[0] += flagged
             counts[1] += total
@@ -138,6 +143,7 @@ class Flagged:
                 at = 2 if group.outcome is Outcome.SUCCESS else 4
                 counts[at] += flagged
                 counts[at + 1] += total
+                counts[6] += flagged * group.is_guess
         return cls(threshold, *counts)
 
 
