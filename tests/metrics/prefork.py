@@ -38,17 +38,25 @@ def main() -> None:
             worker(calls)
             os._exit(0)
         workers.append(pid)
+    try:
+        show(parent, workers)
+    finally:  # also where a scrape fails: whoever reads what is printed here waits for them
+        for pid in workers:
+            os.kill(pid, signal.SIGKILL)
+
+
+def show(parent: tw.TurnState, workers: list[int]) -> None:
     parent.end("user_cancelled")
     print("### both alive")
     wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 5.0')
     print(wait_for('agent_open_turns{agent="bot"} 2.0'))
     os.kill(workers[0], signal.SIGKILL)
     os.waitpid(workers[0], 0)
+    workers.pop(0)
     print("### one killed")
     print(wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 3.0', 0.0))
     print("### window over")
     print(wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 0.0'))
-    os.kill(workers[1], signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from turnwatch.metrics.multiprocess import ReapingCollector
+
 SCRIPT = Path(__file__).parent / "prefork.py"
 
 
@@ -76,6 +78,11 @@ def test_open_turns_add_up_over_living_workers(report):
 def test_histograms_of_all_workers_add_up(report):
     labels = (("agent", "bot"), ("stop_reason", "final_answer"))
     assert report["both alive"]["agent_iterations_count", labels] == 2
+
+
+def test_a_file_that_a_worker_has_only_just_made_fails_no_scrape(tmp_path):
+    (tmp_path / "counter_1.db").touch()
+    assert list(ReapingCollector(str(tmp_path)).collect()) == []
 
 
 WITHOUT_A_FOLDER = """

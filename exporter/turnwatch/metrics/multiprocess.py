@@ -151,8 +151,6 @@ class ReapingCollector:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        # Not given a registry: it would register itself there, and every series would be shown twice.
-        self._collector = MultiProcessCollector(None, path=path)  # type: ignore[no-untyped-call]
 
     def describe(self) -> Iterable[Family]:
         """Nothing: the workers' metrics are only known at the scrape."""
@@ -162,8 +160,17 @@ class ReapingCollector:
         """What all workers counted and what the living ones show."""
         for pid in _dead_workers(self._path):
             mark_process_dead(pid, self._path)  # type: ignore[no-untyped-call]
-        families: Iterable[Family] = self._collector.collect()  # type: ignore[no-untyped-call]
+        files = [str(file) for file in Path(self._path).glob("*.db") if _has_begun(file)]
+        families: Iterable[Family] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
         return families
+
+
+def _has_begun(file: Path) -> bool:
+    """Whether a worker has given the file its size. prometheus-client fails at one that was only just made."""
+    try:
+        return file.stat().st_size > 0
+    except FileNotFoundError:  # of a worker that died in between
+        return False
 
 
 def _dead_workers(path: str) -> set[int]:
