@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from turnwatch.metrics.catalogue import CATALOGUE, Metric
+from turnwatch.metrics.catalogue import CATALOGUE, CLOSED_LABELS, Metric
 from turnwatch.settings_reference import settings_reference
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -64,6 +64,10 @@ def metrics_reference() -> str:
         for kind, metrics in groupby(chosen, key=lambda metric: metric.type):
             parts.append(f"### {kind.capitalize()}s")
             parts.append(_table(["Name", "Labels", "What it counts", "OpenTelemetry name", "Unit"], map(_row, metrics)))
+    parts.append("## Labels")
+    parts.append("Of agents' metrics, beside `agent`, `tool` and `model`.")
+    closed = ([f"`{label}`", " ".join(f"`{value}`" for value in values)] for label, values in CLOSED_LABELS.items())
+    parts.append(_table(["Label", "Values"], closed))
     parts.append("## Buckets")
     histograms = [metric for metric in CATALOGUE if metric.buckets]
     bounds = ([f"`{metric.name}`", " ".join(f"{bound:g}" for bound in metric.buckets)] for metric in histograms)

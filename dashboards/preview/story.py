@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 
 from hour_of_data import STEP_SECONDS, STEPS
 
-from turnwatch.metrics.catalogue import Metric
+from turnwatch.metrics.catalogue import CLOSED_LABELS, Metric
 
 Labels = dict[str, str]
 
@@ -80,18 +80,15 @@ class Incident:
     """A story for ``hour_of_data``. The same at every run: its noise is seeded by the series."""
 
     values = {  # noqa: RUF012 - read, never changed
+        **CLOSED_LABELS,
         "agent": tuple(USES),
         "tool": tuple(sorted(tool for tools in USES.values() for tool in tools)),
         "model": ("claude-haiku-4-5", "claude-sonnet-4-5"),
         "outcome": ("ok", "error"),
         "stop_reason": ("final_answer", "max_iterations", "error", "loop_detected"),
-        "result": ("same", "changed", "unknown"),
         "kind": ("stale_repeat",),
         "severity": ("stuck", "warn"),
-        "type": ("input", "output", "cache_read", "cache_write", "reasoning"),
-        "mode": ("full", "args_only", "none"),
         "limit": ("max_usd",),
-        "verdict": ("pass", "fail", "unknown"),
         "version": ("0.1.0",),
         "source": ("langchain",),
         "reason": ("idle",),

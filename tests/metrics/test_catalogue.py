@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE
+from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE, CLOSED_LABELS
 
 UNBOUNDED = {"conversation", "conversation_id", "turn", "turn_id", "trace_id", "span_id", "hash", "input_hash"}
 
@@ -33,6 +33,11 @@ def test_histograms_have_rising_buckets_with_one_at_each_alert_threshold():
 def test_no_label_is_unbounded():
     for metric in CATALOGUE:
         assert not UNBOUNDED & set(metric.labels)
+
+
+def test_every_label_of_agents_metrics_is_a_name_or_has_a_closed_set():
+    labels = {label for metric in CATALOGUE if metric.name.startswith("agent_") for label in metric.labels}
+    assert labels == {"agent", "tool", "model"} | CLOSED_LABELS.keys()
 
 
 def test_documented_opentelemetry_names():

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from tests.metrics.behaviour import behave
 
 from turnwatch.core.watch import Watch
-from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE
+from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE, CLOSED_LABELS
 from turnwatch.metrics.outlet import Outlet, current_trace
 from turnwatch.settings import Settings
 
@@ -97,6 +97,13 @@ def test_a_looping_turn_fills_every_metric_that_belongs_to_a_turn(views: dict[st
             continue  # no guard, no service and no bound takes part here
         name = f"{metric.name}_count" if metric.type == "histogram" else metric.name
         assert name in seen
+
+
+def test_closed_labels_have_no_other_values(views: dict[str, Scraped]):
+    for name, labels in views["prometheus"].samples():
+        for label, value in labels:
+            if name.startswith("agent_") and label in CLOSED_LABELS:
+                assert value in CLOSED_LABELS[label], name
 
 
 def test_numbers_of_the_looping_turn(views: dict[str, Scraped]):

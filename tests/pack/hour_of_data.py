@@ -4,17 +4,17 @@ import subprocess
 from itertools import product
 from pathlib import Path
 
-from turnwatch.metrics.catalogue import CATALOGUE
+from turnwatch.metrics.catalogue import CATALOGUE, CLOSED_LABELS
 
 STEP_SECONDS = 30
 HOUR = 3600
 VALUES = {
+    **CLOSED_LABELS,
     "agent": ("coder", "support"),
     "tool": ("search", "fetch"),
     "model": ("claude-sonnet-4-5", "own-7b"),
     "outcome": ("ok", "error"),
     "stop_reason": ("final_answer", "loop_detected"),
-    "result": ("same", "changed", "unknown"),
     "kind": ("stale_repeat",),
     "severity": ("stuck", "warn"),
     "type": ("input", "output"),

@@ -9,6 +9,7 @@ from turnwatch.core.meter import Counter, Histogram, Meter
 from turnwatch.core.windows import ExpiringMax
 
 TOKEN_TYPES: Final = ("input", "output", "cache_read", "cache_write", "reasoning")
+REPEAT_RESULTS: Final = ("same", "changed", "unknown")
 
 
 class ToolSeries:
@@ -38,7 +39,7 @@ class ToolSeries:
         self.results: dict[str, Counter] = {}
         for outcome in ("ok", "error"):
             self.call(outcome)
-        for result in ("same", "changed", "unknown"):
+        for result in REPEAT_RESULTS:
             self.result(result)
         self._duration: Histogram | None = None
         self.identical = ExpiringMax()

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, get_args
+
+from turnwatch.core.events import STOP_REASONS, Outcome
+from turnwatch.core.guard import GoalVerdict
+from turnwatch.core.limits import LIMIT_NAMES
+from turnwatch.core.series import REPEAT_RESULTS, TOKEN_TYPES
+from turnwatch.core.verdict import Kind, Mode, Severity
 
 MetricType = Literal["counter", "histogram", "gauge"]
 
@@ -206,3 +212,16 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
 )
 
 BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in CATALOGUE}
+
+CLOSED_LABELS: Final[dict[str, tuple[str, ...]]] = {
+    "outcome": get_args(Outcome),
+    "stop_reason": STOP_REASONS,
+    "result": REPEAT_RESULTS,
+    "kind": get_args(Kind),
+    "severity": get_args(Severity),
+    "type": TOKEN_TYPES,
+    "mode": get_args(Mode),
+    "limit": (*LIMIT_NAMES, *(f"conversation_{name}" for name in LIMIT_NAMES)),
+    "verdict": get_args(GoalVerdict),
+}
+"""Every value of the labels of agents' metrics that no agent, tool or model gives its name to."""
