@@ -16,6 +16,7 @@ ROOMS = ("ground", "core", "metrics", "sources", "guards", "service", "pack", "t
 GROUND = (
     "default_volatile_keys",
     "errors",
+    "http_answer",
     "price_file",
     "settings",
     "settings_faults",

@@ -7,7 +7,7 @@ import threading
 import pytest
 from tests.top.servers import Agents, until
 
-from turnwatch.top import http
+from turnwatch import http_answer
 from turnwatch.top.address import address_of
 from turnwatch.top.polling import Polling, look
 from turnwatch.top.reading import SourceError
@@ -198,7 +198,7 @@ def test_what_is_no_http_at_all_is_one_line_that_a_terminal_can_show():
 
 
 def test_an_endless_answer_is_given_up(pages, monkeypatch):
-    monkeypatch.setattr(http, "MAX_BODY_BYTES", 1 << 20)
+    monkeypatch.setattr(http_answer, "MAX_BODY_BYTES", 1 << 20)
     pages.answer = lambda path: (200, "# x\n" * (1 << 19), {})
     with pytest.raises(SourceError, match="more than 1 MB"):
         source(f"{pages.url}/metrics").read()

@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from typer.testing import CliRunner
 
+from turnwatch import http_answer
 from turnwatch.cli.pack import pack_app
 from turnwatch.pack.deploy import http
 from turnwatch.pack.deploy.changes import DeployError
@@ -147,9 +148,9 @@ def test_only_http_is_spoken(url):
 
 
 def test_an_answer_without_end_is_not_read(monkeypatch):
-    monkeypatch.setattr(http, "MAX_BODY_BYTES", 1 << 16)
+    monkeypatch.setattr(http_answer, "MAX_BODY_BYTES", 1 << 16)
     with answering(lambda request: request.reply(200, "x" * (1 << 18))) as (url, _):
-        assert "answered with more than" in failure_of(url)
+        assert "more than 0 MB in one answer" in failure_of(url)
 
 
 def test_an_answer_that_drips_is_not_waited_for(monkeypatch):
@@ -164,7 +165,7 @@ def test_an_answer_that_drips_is_not_waited_for(monkeypatch):
 
     try:
         with answering(drip) as (url, _):
-            assert "took more than 0.3 s to answer" in failure_of(url)
+            assert "no answer within 0.3 s" in failure_of(url)
             stop.set()
     finally:
         stop.set()

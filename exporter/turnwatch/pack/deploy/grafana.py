@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import quote
 
 from turnwatch.pack.deploy.changes import Action, Change, DeployError, text_diff
-from turnwatch.pack.deploy.http import Answer, Server
+from turnwatch.pack.deploy.http import Server, ServerAnswer
 
 TAG: Final = "turnwatch"
 PREFIX: Final = "turnwatch-"
@@ -272,7 +272,7 @@ def _field(whole: Any, name: str, kind: type[_T]) -> _T:
     return found
 
 
-def _expect(answer: Answer, what: str) -> Answer:
+def _expect(answer: ServerAnswer, what: str) -> ServerAnswer:
     if answer.status in {409, 412}:
         raise DeployError(f"{what} was changed by somebody else in the meantime, or its title is taken ({answer.said})")
     if answer.status in {401, 403}:

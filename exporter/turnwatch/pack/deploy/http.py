@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
-import time
-import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from turnwatch.core.printable import printable
+from turnwatch.http_answer import Answer, NoAnswerError, exchange
 from turnwatch.pack.deploy.changes import DeployError
 
 SECONDS: Final = 30.0
 """For a whole request, however slowly the answer comes."""
-MAX_BODY_BYTES: Final = 64 * 1024 * 1024
-_CHUNK: Final = 1 << 16
 _SAID: Final = 300
 _TOKEN: Final = re.compile(r"[!-~]+")
 
@@ -33,17 +29,10 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 _opener = urllib.request.build_opener(_NoRedirects)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A server's answer.
+class ServerAnswer(Answer):
+    """An answer, read as those of administration interfaces are."""
 
-    Attributes:
-        status: The HTTP status.
-        text: The body.
-    """
-
-    status: int
-    text: str
+    __slots__ = ()
 
     @property
     def is_ok(self) -> bool:
@@ -93,7 +82,7 @@ class Server:
         if self.token is not None and not _TOKEN.fullmatch(self.token):
             raise DeployError(f"the token for {shown} is not one line of visible ASCII characters")
 
-    def ask(self, method: str, path: str, body: object = None) -> Answer:
+    def ask(self, method: str, path: str, body: object = None) -> ServerAnswer:
         """Send a request and return the answer, whatever its status.
 
         Raises:
@@ -107,30 +96,14 @@ class Server:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url.rstrip("/") + path, data, headers, method=method)
         try:
-            try:
-                reply = _opener.open(request, timeout=SECONDS)
-            except urllib.error.HTTPError as error:
-                reply = error
-            with reply:
-                if 300 <= reply.status < 400:
-                    place = printable(str(reply.headers.get("Location", "")).partition("?")[0])
-                    raise DeployError(f"{self.url} leads on to {place or 'nowhere'}: name the address itself")
-                return Answer(reply.status, self._without_token(self._body_of(reply)))
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = getattr(error, "reason", error)
-            said = getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
-            raise DeployError(f"{self.url} does not answer: {printable(self._without_token(said))[:_SAID]}") from None
-
-    def _body_of(self, reply: http.client.HTTPResponse) -> str:
-        deadline = time.monotonic() + SECONDS
-        body = bytearray()
-        while chunk := reply.read1(_CHUNK):
-            body += chunk
-            if len(body) > MAX_BODY_BYTES:
-                raise DeployError(f"{self.url} answered with more than {MAX_BODY_BYTES >> 20} MB")
-            if time.monotonic() > deadline:
-                raise DeployError(f"{self.url} took more than {SECONDS:g} s to answer")
-        return body.decode(errors="replace")
+            answer = exchange(_opener, request, SECONDS)
+        except NoAnswerError as error:
+            said = printable(self._without_token(str(error)))[:_SAID]
+            raise DeployError(f"{self.url} does not answer as it should: {said}") from None
+        if 300 <= answer.status < 400:
+            place = printable(answer.location.partition("?")[0])
+            raise DeployError(f"{self.url} leads on to {place or 'nowhere'}: name the address itself")
+        return ServerAnswer(answer.status, self._without_token(answer.text))
 
     def _without_token(self, text: str) -> str:
         """A server in between may say what it was sent."""
