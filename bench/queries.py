@@ -30,9 +30,8 @@ from urllib.parse import quote
 import yaml
 
 from turnwatch.demo.loopback import get
-from turnwatch.demo.process import running
-from turnwatch.demo.programs import find_programs
-from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE, Metric
+from turnwatch.demo.servers import running_prometheus
+from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE, CLOSED_LABELS, Metric
 from turnwatch.pack.check_dashboards import panels_of
 from turnwatch.pack.render import RULES_FILE, render
 
@@ -48,13 +47,14 @@ GOES_WRONG = ("identical", "stale", "duplicate", "wasted", "loops", "stops", "ex
 BORN_WITH_FIRST_EVENT = ("loops", "wasted_tool_calls", "stops", "warnings")
 """Counters that the exporter has no series of where nothing happened."""
 CLOSED = {
+    **CLOSED_LABELS,
+    # What one fleet has at a time: of every value, series would be three times as many as anybody's.
     "outcome": ("ok", "error"),
     "stop_reason": ("final_answer", "max_iterations", "error", "loop_detected"),
-    "result": ("same", "changed", "unknown"),
     "kind": ("stale_repeat",),
     "severity": ("stuck", "warn"),
-    "type": ("input", "output", "cache_read", "cache_write", "reasoning"),
-    "mode": ("full", "args_only", "none"),
+    "limit": ("max_usd",),
+    "verdict": ("met",),
 }
 
 
@@ -214,14 +214,7 @@ def main() -> int:
         fleet = Fleet(size, together)
         fleet.write_blocks(folder, end, looked_back_on(together))
         (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
-
-        def command(address: str) -> list[str]:
-            return [
-                find_programs().prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=.",
-                f"--web.listen-address={address}", "--storage.tsdb.retention.time=60d",
-            ]  # fmt: skip
-
-        with running("prometheus", command, folder) as url:
+        with running_prometheus(folder, "--storage.tsdb.retention.time=60d", data=".") as url:
             series = json.loads(get(f'{url}/api/v1/query?query=count({{__name__!=""}})&time={end}', timeout_seconds=60))
             print(
                 f"{size.agents} agents x {size.tools} tools x {size.models} models, {size.replicas} targets: "

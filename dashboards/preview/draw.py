@@ -27,8 +27,7 @@ from hour_of_data import HOUR, NEEDS_DAYS, write_blocks  # noqa: E402 - it stand
 from story import Incident  # noqa: E402 - it imports the above
 
 from turnwatch.demo.loopback import get_json  # noqa: E402
-from turnwatch.demo.process import running  # noqa: E402
-from turnwatch.demo.programs import find_programs  # noqa: E402
+from turnwatch.demo.servers import running_prometheus  # noqa: E402
 
 Json = dict[str, Any]
 
@@ -85,14 +84,7 @@ def answered(folder: Path, wanted: list[str]) -> Iterator[tuple[Json, Json]]:
     end = int(time.time()) // 300 * 300 - 180
     write_blocks(folder, end - HOUR, Incident())
     (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
-
-    def command(address: str) -> list[str]:
-        return [
-            find_programs().prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=.",
-            f"--web.listen-address={address}",
-        ]  # fmt: skip
-
-    with running("prometheus", command, folder) as url:
+    with running_prometheus(folder, data=".") as url:
         for path in sorted((ROOT / "dashboards").glob("*.json")):
             if wanted and path.stem not in wanted:
                 continue

@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 
 from turnwatch.cli.backfill import backfill_app
 from turnwatch.demo.loopback import get_json
-from turnwatch.demo.process import running
-from turnwatch.demo.programs import find_programs
+from turnwatch.demo.servers import running_prometheus
 from turnwatch.pack.check_dashboards import panels_of
 from turnwatch.pack.home import pack_home
 from turnwatch.pack.past_alerts import past_alerts
@@ -107,14 +106,7 @@ def prometheus(tmp_path_factory):
     down.write_text("# TYPE up gauge\n" + "".join(samples) + "# EOF\n", encoding="utf-8")
     create_blocks(down, blocks)
     (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
-
-    def command(address):
-        return [
-            find_programs().prometheus, "--config.file=prometheus.yml", f"--storage.tsdb.path={blocks}",
-            "--storage.tsdb.retention.time=10y", f"--web.listen-address={address}",
-        ]  # fmt: skip
-
-    with running("prometheus", command, folder) as url:
+    with running_prometheus(folder, "--storage.tsdb.retention.time=10y", data=blocks) as url:
         yield url, folder
 
 

@@ -11,8 +11,7 @@ import requests
 import yaml
 
 from turnwatch.demo.loopback import get_json, wait_until
-from turnwatch.demo.process import running
-from turnwatch.demo.programs import find_programs
+from turnwatch.demo.servers import running_alertmanager
 from turnwatch.pack.render import ALERTMANAGER_FILE, TEMPLATE_FILE
 
 
@@ -117,14 +116,7 @@ def alertmanager(config, tmp_path_factory):
     document["receivers"] = [{"name": receiver["name"]} for receiver in document["receivers"]]
     document["templates"] = []
     (folder / "alertmanager.yml").write_text(yaml.safe_dump(document), encoding="utf-8")
-
-    def command(address):
-        return [
-            find_programs().alertmanager, "--config.file=alertmanager.yml", "--storage.path=data",
-            f"--web.listen-address={address}", "--cluster.listen-address=",
-        ]  # fmt: skip
-
-    with running("alertmanager", command, folder) as url:
+    with running_alertmanager(folder) as url:
         yield url
 
 

@@ -10,8 +10,7 @@ import pytest
 from hour_of_data import HOUR, NEEDS_DAYS, write_blocks
 
 from turnwatch.demo.loopback import get_json
-from turnwatch.demo.process import running
-from turnwatch.demo.programs import find_programs
+from turnwatch.demo.servers import running_prometheus
 from turnwatch.pack.check_dashboards import panels_of
 from turnwatch.pack.home import pack_home
 
@@ -27,14 +26,7 @@ def prometheus(tmp_path_factory):
     start = int(time.time()) // HOUR * HOUR - 3 * HOUR
     write_blocks(folder, start)
     (folder / "prometheus.yml").write_text("{}", encoding="utf-8")
-
-    def command(address):
-        return [
-            find_programs().prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=.",
-            f"--web.listen-address={address}",
-        ]  # fmt: skip
-
-    with running("prometheus", command, folder) as url:
+    with running_prometheus(folder, data=".") as url:
 
         def ask(expr, over_time=False):
             if over_time:

@@ -3,8 +3,7 @@
 import pytest
 from tests.top.servers import Agents, until
 
-from turnwatch.demo.process import running
-from turnwatch.demo.programs import find_programs
+from turnwatch.demo.servers import running_prometheus
 from turnwatch.settings import Settings
 from turnwatch.top.address import address_of
 from turnwatch.top.board import board_of
@@ -24,18 +23,7 @@ scrape_configs:
 @pytest.fixture
 def prometheus(agents, tmp_path):
     (tmp_path / "prometheus.yml").write_text(CONFIG.format(port=agents.port))
-    program = find_programs().prometheus
-
-    def command(address):
-        return [
-            program,
-            "--config.file=prometheus.yml",
-            "--storage.tsdb.path=data",
-            f"--web.listen-address={address}",
-            "--log.level=warn",
-        ]
-
-    with running("prometheus", command, tmp_path) as url:
+    with running_prometheus(tmp_path) as url:
         yield url
 
 
@@ -80,6 +68,9 @@ def test_levels_rates_verdicts_and_spend_arrive(agents, prometheus):
     assert row.iterations == expected.iterations
     assert row.turn_usd == pytest.approx(expected.turn_usd)
     assert row.spent_usd == pytest.approx(expected.turn_usd), "what was spent since the first look, and no more"
+    once = Watched(prometheus, since_exporters_began=True).agent("support-bot")
+    assert (once.stuck_verdicts, once.warn_verdicts) == (1, 1)
+    assert once.spent_usd > row.spent_usd, "what was spent before that look as well"
     assert {(event.sort, event.text) for event in watched.journal.events if event.agent} == {
         ("warn", "stale_repeat"),
         ("stuck", "stale_repeat"),

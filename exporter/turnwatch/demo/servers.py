@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,35 +96,50 @@ def serving(rules: Path, targets: Mapping[str, str], *, programs: Programs | Non
         folder = Path(name)
         _write_targets(folder, targets)
         _write_yaml(folder / "alertmanager.yml", _alertmanager_config(webhook.url))
-        with running("alertmanager", lambda address: _alertmanager(programs, address), folder) as alertmanager:
+        with running_alertmanager(folder, programs=programs) as alertmanager:
             _write_yaml(folder / "prometheus.yml", _prometheus_config(rules, alertmanager.removeprefix("http://")))
-            with running("prometheus", lambda address: _prometheus(programs, address), folder) as prometheus:
+            flags = ("--web.enable-lifecycle", "--enable-feature=exemplar-storage")
+            with running_prometheus(folder, *flags, programs=programs) as prometheus:
                 servers = Servers(prometheus, alertmanager, webhook, folder)
                 servers._wait_for_discovery(targets)
                 yield servers
 
 
-def _prometheus(programs: Programs, address: str) -> list[str]:
-    return [
-        programs.prometheus,
+def running_prometheus(
+    folder: Path, *flags: str, data: Path | str = "prometheus-data", programs: Programs | None = None
+) -> AbstractContextManager[str]:
+    """Run a Prometheus with the ``prometheus.yml`` of a folder while the context is open; gives its URL.
+
+    Args:
+        folder: It runs in this one.
+        *flags: Further flags.
+        data: Where its blocks are.
+        programs: The server programs; None to look for them on PATH.
+
+    Raises:
+        ProgramsMissingError: There is no Prometheus or no Alertmanager on this machine.
+        ServerFailedError: It did not start.
+    """
+    command = [
+        (programs or find_programs()).prometheus,
         "--config.file=prometheus.yml",
-        "--storage.tsdb.path=prometheus-data",
-        f"--web.listen-address={address}",
-        "--web.enable-lifecycle",
-        "--enable-feature=exemplar-storage",
+        f"--storage.tsdb.path={data}",
         "--log.level=warn",
+        *flags,
     ]
+    return running("prometheus", lambda address: [*command, f"--web.listen-address={address}"], folder)
 
 
-def _alertmanager(programs: Programs, address: str) -> list[str]:
-    return [
-        programs.alertmanager,
+def running_alertmanager(folder: Path, *, programs: Programs | None = None) -> AbstractContextManager[str]:
+    """The same for an Alertmanager and the ``alertmanager.yml`` of a folder."""
+    command = [
+        (programs or find_programs()).alertmanager,
         "--config.file=alertmanager.yml",
         "--storage.path=alertmanager-data",
-        f"--web.listen-address={address}",
         "--cluster.listen-address=",  # no gossip: it would look for a non-loopback address and fail without one
         "--log.level=warn",
     ]
+    return running("alertmanager", lambda address: [*command, f"--web.listen-address={address}"], folder)
 
 
 def _prometheus_config(rules: Path, alertmanager: str) -> dict[str, Any]:

@@ -13,8 +13,7 @@ from typer.testing import CliRunner
 
 from turnwatch.cli.pack import pack_app
 from turnwatch.demo.loopback import get_json
-from turnwatch.demo.process import running
-from turnwatch.demo.programs import find_programs
+from turnwatch.demo.servers import running_prometheus
 from turnwatch.pack.deploy.changes import DeployConflictError, DeployError
 from turnwatch.pack.deploy.files import prometheus
 from turnwatch.pack.deploy.grafana import grafana
@@ -223,14 +222,7 @@ def test_two_teams_have_a_file_of_one_name_in_folders_of_their_own(tmp_path):
         (tmp_path / "rules" / team).mkdir(parents=True)
     rule_files = [f"{tmp_path}/rules/{team}/*.yaml" for team in packs]
     (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"rule_files": rule_files}), "utf-8")
-
-    def command(address):
-        return [
-            find_programs().prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=data",
-            f"--web.listen-address={address}", "--web.enable-lifecycle",
-        ]  # fmt: skip
-
-    with running("prometheus", command, tmp_path) as url:
+    with running_prometheus(tmp_path, "--web.enable-lifecycle") as url:
         for team, pack in packs.items():
             result = run("deploy", pack, *to(Server(url), tmp_path / "rules" / team))
             assert result.exit_code == 0, result.exception

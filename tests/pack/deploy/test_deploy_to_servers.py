@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from turnwatch.cli.pack import pack_app
 from turnwatch.demo.loopback import get_json
-from turnwatch.demo.process import running
-from turnwatch.demo.programs import find_programs
+from turnwatch.demo.servers import running_alertmanager, running_prometheus
 from turnwatch.pack.deploy.changes import DeployConflictError, DeployError
 from turnwatch.pack.home import pack_home
 from turnwatch.pack.render import ALERTMANAGER_FILE, RULES_FILE, render
@@ -45,14 +44,7 @@ def rules_folder(tmp_path):
 def start_prometheus(tmp_path, rules_folder):
     def start(*flags):
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"rule_files": [f"{rules_folder}/*.yaml"]}), "utf-8")
-
-        def command(address):
-            return [
-                find_programs().prometheus, "--config.file=prometheus.yml", "--storage.tsdb.path=data",
-                f"--web.listen-address={address}", *flags,
-            ]  # fmt: skip
-
-        return running("prometheus", command, tmp_path)
+        return running_prometheus(tmp_path, *flags)
 
     return start
 
@@ -172,14 +164,7 @@ def alertmanager(tmp_path):
     file = tmp_path / "alertmanager.yml"
     shutil.copy(pack_home() / ALERTMANAGER_FILE, file)
     shutil.copy(pack_home() / "alert_rules" / "turnwatch.tmpl", tmp_path)
-
-    def command(address):
-        return [
-            find_programs().alertmanager, f"--config.file={file}", "--storage.path=data",
-            f"--web.listen-address={address}", "--cluster.listen-address=",
-        ]  # fmt: skip
-
-    with running("alertmanager", command, tmp_path) as url:
+    with running_alertmanager(tmp_path) as url:
         yield url, file
 
 
