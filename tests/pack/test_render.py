@@ -1,9 +1,12 @@
 """What is rendered, from what, and what is refused."""
 
+import json
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
+from turnwatch.cli.pack import pack_app
 from turnwatch.errors import MissingExtraError, SettingsError
 from turnwatch.pack.check import pack_faults
 from turnwatch.pack.render import RULES_FILE, differing, pack_files, render
@@ -76,3 +79,35 @@ def test_an_unknown_key_or_a_wrong_type_is_named(tmp_path, config, key):
         render(config, tmp_path)
     assert key in str(error.value)
     assert not list(tmp_path.iterdir())
+
+
+def run(*arguments):
+    return CliRunner().invoke(pack_app, ["render", *map(str, arguments)])
+
+
+def test_the_command_says_what_it_wrote_where_and_what_comes_next(tmp_path):
+    pack = tmp_path / "my pack"
+    result = run("--out", pack)
+    assert result.exit_code == 0, result.output
+    heading, *parts, following, then = result.stdout.splitlines()
+    files = [path for path in pack.rglob("*") if path.is_file()]
+    assert heading == f"{pack}: {len(files)} files, {len(files)} of them new or changed"
+    assert [line.split()[0] for line in parts] == ["alert_rules/", "dashboards/", "runbooks/", "alert_rules/tests/"]
+    assert sum(int(line.split()[1]) for line in parts) == len(files)
+    assert following == f"next: turnwatch pack check '{pack}' && turnwatch pack test '{pack}'"
+    assert then.startswith(f"then: turnwatch pack diff '{pack}' --prometheus-url ")
+    assert run("--out", pack).stdout.splitlines()[0] == f"{pack}: {len(files)} files, all as they were"
+    assert run("--out", pack, "--check").output == f"{len(files)} files: up to date\n"
+
+
+def test_json_of_the_command_is_one_object_and_nothing_else(tmp_path):
+    result = run("--out", tmp_path, "--json", "--for", "kubernetes")
+    assert (result.exit_code, result.stderr) == (0, "")
+    said = json.loads(result.stdout)
+    assert said["folder"] == str(tmp_path)
+    assert all((tmp_path / name).is_file() for name in said["files"])
+    assert sorted(said["changed"]) == sorted(str(tmp_path / name) for name in said["files"])
+    (tmp_path / RULES_FILE).write_text("groups: []\n", encoding="utf-8")
+    result = run("--out", tmp_path, "--json", "--check")
+    assert (result.exit_code, json.loads(result.stdout)["changed"]) == (1, [str(tmp_path / RULES_FILE)])
+    assert (tmp_path / RULES_FILE).read_text("utf-8") == "groups: []\n", "checked, not written"

@@ -10,8 +10,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import orjson
 import typer
 
+from turnwatch.cli.json_text import json_text
+from turnwatch.cli.pack_written import said_of
 from turnwatch.core.printable import many
 from turnwatch.pack.check import extent, pack_faults
 from turnwatch.pack.check_forms import unchecked_forms
@@ -60,6 +63,7 @@ def render(
         ),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; exit with 1 if a file would change.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: folder, files and changed.")] = False,
 ) -> None:
     """Write rules, dashboards, the Alertmanager example and the runbooks."""
     values = None if config is None else config_of(config)
@@ -67,14 +71,21 @@ def render(
     files = dict(plain)
     for one in form or ():
         files |= FORMS[one](plain)
-    if check:
-        if changed := differing(files, out):
-            typer.echo("\n".join(f"differs: {path}" for path in changed), err=True)
-            raise typer.Exit(1)
-        return
-    for path in write(files, out):
-        typer.echo(path)
-    _warn_of_local_links(plain[RULES_FILE])
+    changed = differing(files, out)
+    if not check:
+        write(files, out)
+    if as_json:
+        said = {"folder": str(out.resolve()), "files": list(files), "changed": [str(path) for path in changed]}
+        typer.echo(json_text(said, orjson.OPT_INDENT_2))
+    elif not check:
+        typer.echo("\n".join(said_of(files, changed, out)))
+        _warn_of_local_links(plain[RULES_FILE])
+    elif changed:
+        typer.echo("\n".join(f"differs: {path}" for path in changed), err=True)
+    else:
+        typer.echo(f"{many(len(files), 'file')}: up to date")
+    if check and changed:
+        raise typer.Exit(1)
 
 
 @pack_app.command()

@@ -72,8 +72,8 @@ def _show_heading(console: Console, runs: Runs, outcomes: Outcomes) -> None:
     console.print(f"{many(turns, 'turn')} of {agents}. Outcomes known: {known or 'none'}.")
     if outcomes.known_from["ending"]:
         console.print(
-            f"{_GUESS}: a precision that rests on guesses, for an answer may be wrong. Record outcomes, or give them with"
-            " --outcomes."
+            f"{_GUESS}: a precision that rests on guesses, for an answer may be wrong. Record outcomes, or give them"
+            " with --outcomes."
         )
     console.print()
 
