@@ -1,5 +1,6 @@
 // Every dashboard, under the name of its file.
 local dashboard = import 'lib/dashboard.libsonnet';
+local withRunbooks = import 'lib/runbooks.libsonnet';
 
 local specs = [
   import 'overview.libsonnet',
@@ -12,7 +13,7 @@ local specs = [
 
 {
   grafanaDashboards+:: {
-    [spec.uid + '.json']: dashboard(spec { palette: $._config.seriesPalette })
+    [spec.uid + '.json']: withRunbooks($._config, dashboard(spec { palette: $._config.seriesPalette }))
     for spec in [made($._config) for made in specs]
   },
 }

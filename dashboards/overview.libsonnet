@@ -38,6 +38,11 @@ function(config)
             unit: 'short',
             width: 24,
             height: 6,
+            links: [{
+              title: 'Runbook of ${__field.labels.alertname}',
+              url: config.runbookBaseUrl + '/${__field.labels.alertname}.md',
+              targetBlank: true,
+            }],
             queries: {
               '{{alertname}} {{agent}} {{tool}}': q.max(
                 q.firing([ours, 'severity="warning"']) + ' or ' + q.firing([ours, 'severity="critical"']) + ' * 2',
