@@ -141,22 +141,14 @@ def test_a_stop_arrives_in_another_process_as_a_plain_one():
     assert (str(arrived), arrived.stop_reason, arrived.partial) == ("spent", "max_turn_tokens", ["row"])
 
 
-def _boss(model, helper):
-    client = AsyncOpenAI(base_url=f"{model.url}/v1", max_retries=0)
-    return Agent(
-        name="boss",
-        model=OpenAIChatCompletionsModel(model="gpt-4o-mini", openai_client=client),
-        model_settings=ModelSettings(include_usage=True),
-        tools=[helper],
-    )
-
-
 async def _ask_helper_twice(model, tool, stream, limits):
     """A boss asks its helper two things at once; each time the helper searches once."""
     hooks = TurnHooks(limits=limits)
-    helper = _agent(model, tool, "chat").clone(name="helper", instructions="You help.")
+    agent = _agent(model, tool, "chat")
+    helper = agent.clone(name="helper", instructions="You help.")
     model.script = _helped
-    return await _run(_boss(model, helper.as_tool("ask_helper", "Ask.", hooks=hooks)), stream, hooks=hooks)
+    boss = agent.clone(name="boss", tools=[helper.as_tool("ask_helper", "Ask.", hooks=hooks)])
+    return await _run(boss, stream, hooks=hooks)
 
 
 def _helped(number, request):
