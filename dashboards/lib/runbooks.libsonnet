@@ -36,7 +36,7 @@ local panelsOf = {
 function(config, dashboard) dashboard {
   panels: [
     panel {
-      links: [
+      [if panel.type != 'row' then 'links']: [
         {
           type: 'link',
           title: 'Runbook of ' + alert,

@@ -65,6 +65,13 @@ def test_the_table_of_links_names_panels_that_there_are(panels, home):
     assert named == {panel["title"] for _, panel in panels if panel["links"]}
 
 
+def test_headings_have_no_links_which_grafanas_schema_does_not_allow(home):
+    for path in (home / "dashboards").glob("*.json"):
+        headings = [panel for panel in json.loads(path.read_text("utf-8"))["panels"] if panel["type"] == "row"]
+        assert headings
+        assert not any("links" in heading for heading in headings)
+
+
 def test_firing_alerts_lead_to_their_own_runbooks(alerts, panels):
     (panel,) = [panel for _, panel in panels if panel["title"] == "Firing alerts"]
     (link,) = panel["fieldConfig"]["defaults"]["links"]
