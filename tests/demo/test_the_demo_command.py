@@ -54,6 +54,16 @@ def test_the_third_identical_call_pages_within_the_promised_time(demo):
     assert counted["what"] == "duplicate counted: agent_duplicate_tool_calls_total 1"
     assert demo.left_running() == []
     assert list(demo.folder.iterdir()) == []
+    # Whatever takes seconds is announced before it begins.
+    told_before_call_1 = [moment["what"] for moment in told["timeline"]]
+    told_before_call_1 = told_before_call_1[
+        : next(at for at, what in enumerate(told_before_call_1) if "call 1" in what)
+    ]
+    assert [what for what in told_before_call_1 if what.startswith("is ")] == [
+        "is starting",
+        "is starting",
+        "is looking for what to scrape, which takes it up to ten seconds",
+    ]
 
 
 def test_kept_servers_answer_until_they_are_told_to_end(demo):
@@ -104,6 +114,13 @@ def test_servers_do_not_outlive_a_demo_that_is_killed_outright(demo):
     ran.kill()
     ran.communicate(timeout=30)
     assert demo.left_running() == []
+
+
+def test_a_picture_that_cannot_be_written_is_refused_before_anything_starts(demo, tmp_path):
+    ran = demo.start("--svg", str(tmp_path / "nowhere" / "demo.svg"))
+    output, errors = ran.communicate(timeout=60)
+    assert (ran.returncode, output) == (2, "")
+    assert errors.endswith("nowhere/demo.svg: cannot be written: No such file or directory\n")
 
 
 def test_without_prometheus_it_says_so_and_shows_verdict_and_metrics(demo, tmp_path):

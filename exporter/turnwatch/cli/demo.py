@@ -7,13 +7,14 @@ import logging
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 from rich.console import Console
 
+from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.demo.programs import ProgramsMissingError, find_programs
 from turnwatch.demo.report import as_json, heading, line, running, show
 from turnwatch.demo.run import Ending, paging, run_without_servers
@@ -40,6 +41,7 @@ def demo(
 
     3: no Prometheus or Alertmanager on this machine, so only the verdict and the metrics were shown.
     """
+    refuse_unfit((svg,), ())
     console = Console(quiet=as_json_only, record=svg is not None, width=None if svg is None else _PICTURE_COLUMNS)
     timeline = Timeline(lambda moment: console.print(line(moment)))
     logging.getLogger("turnwatch.verdicts").disabled = True  # the timeline tells of them
@@ -59,7 +61,9 @@ def demo(
         console.print(f"Nobody can be paged on this machine: {missing}", highlight=False)
         report(run_without_servers(timeline))
         raise typer.Exit(NO_SERVERS) from None
-    with _leaving_in_order(), paging(programs, timeline) as ending:
+    with _leaving_in_order(), ExitStack() as stack:
+        with _spinner(console, is_drawn=svg is not None):
+            ending = stack.enter_context(paging(programs, timeline))
         if not keep:
             report(ending)
         else:
@@ -70,6 +74,11 @@ def demo(
                 while not threading.Event().wait(_STEP_SECONDS):
                     pass
     raise typer.Exit(0 if ending.kept_its_promise else NOT_PAGED)
+
+
+def _spinner(console: Console, *, is_drawn: bool) -> AbstractContextManager[object]:
+    """Shows on a terminal that something is still going on; nothing anywhere else, nor on a picture."""
+    return nullcontext() if is_drawn else console.status("servers and agents are at work")
 
 
 @contextmanager

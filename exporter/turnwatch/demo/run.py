@@ -97,7 +97,7 @@ def paging(programs: Programs, timeline: Timeline) -> Iterator[Ending]:
         metrics_address, registry = stack.enter_context(_exporting())
         timeline.tell("turnwatch", f"exporter at http://{metrics_address}/metrics")
         rules = pack_home() / RULES_FILE
-        servers = stack.enter_context(serving(rules, {_JOB: metrics_address}, programs=programs))
+        servers = stack.enter_context(serving(rules, {_JOB: metrics_address}, programs=programs, tell=timeline.tell))
         timeline.tell("prometheus", f"at {servers.prometheus}, with the pack's rules; scrapes every second")
         timeline.tell("alertmanager", f"at {servers.alertmanager}, sends pages to {servers.webhook.url}")
         loop, passed = stack.enter_context(_agents(timeline, registry))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,13 +78,20 @@ class Servers:
 
 
 @contextmanager
-def serving(rules: Path, targets: Mapping[str, str], *, programs: Programs | None = None) -> Iterator[Servers]:
+def serving(
+    rules: Path,
+    targets: Mapping[str, str],
+    *,
+    programs: Programs | None = None,
+    tell: Callable[[str, str], None] = lambda _who, _what: None,
+) -> Iterator[Servers]:
     """Run the servers while the context is open; nothing is left when it closes.
 
     Args:
         rules: A Prometheus rule file.
         targets: What to scrape: ``host:port`` by job name. It must answer already.
         programs: The server programs; None to look for them on PATH.
+        tell: Told what is about to take a while, and of which server.
 
     Raises:
         ProgramsMissingError: There is no Prometheus or no Alertmanager on this machine.
@@ -96,11 +103,14 @@ def serving(rules: Path, targets: Mapping[str, str], *, programs: Programs | Non
         folder = Path(name)
         _write_targets(folder, targets)
         _write_yaml(folder / "alertmanager.yml", _alertmanager_config(webhook.url))
+        tell("alertmanager", "is starting")
         with running_alertmanager(folder, programs=programs) as alertmanager:
             _write_yaml(folder / "prometheus.yml", _prometheus_config(rules, alertmanager.removeprefix("http://")))
             flags = ("--web.enable-lifecycle", "--enable-feature=exemplar-storage")
+            tell("prometheus", "is starting")
             with running_prometheus(folder, *flags, programs=programs) as prometheus:
                 servers = Servers(prometheus, alertmanager, webhook, folder)
+                tell("prometheus", "is looking for what to scrape, which takes it up to ten seconds")
                 servers._wait_for_discovery(targets)
                 yield servers
 

@@ -1,0 +1,30 @@
+"""`.ci/patiently`: what `make demo` shows while it installs, on a terminal and in a log."""
+
+import os
+import pty
+import subprocess
+
+from turnwatch.pack.home import pack_home
+
+COMMAND = [".ci/patiently", "installing things", "sh", "-c", "sleep 0.5; echo done; exit 3"]
+
+
+def test_in_a_log_it_is_plain_lines_and_the_exit_code_is_the_commands():
+    ran = subprocess.run(COMMAND, cwd=pack_home(), capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "done\n", "installing things\n")
+
+
+def test_on_a_terminal_something_turns_and_is_wiped_away():
+    terminal, its_end = pty.openpty()
+    with subprocess.Popen(COMMAND, cwd=pack_home(), stdout=subprocess.DEVNULL, stderr=its_end) as ran:
+        os.close(its_end)
+        shown = b""
+        try:
+            while piece := os.read(terminal, 1024):
+                shown += piece
+        except OSError:  # the other end is closed
+            pass
+    os.close(terminal)
+    assert ran.returncode == 3
+    assert shown.startswith(b"installing things\r\n\r|")
+    assert shown.endswith(b"\r\x1b[K")
