@@ -55,11 +55,9 @@ def test_the_third_identical_call_pages_within_the_promised_time(demo):
     assert demo.left_running() == []
     assert list(demo.folder.iterdir()) == []
     # Whatever takes seconds is announced before it begins.
-    told_before_call_1 = [moment["what"] for moment in told["timeline"]]
-    told_before_call_1 = told_before_call_1[
-        : next(at for at, what in enumerate(told_before_call_1) if "call 1" in what)
-    ]
-    assert [what for what in told_before_call_1 if what.startswith("is ")] == [
+    steps = [moment["what"] for moment in told["timeline"]]
+    before = steps[: next(at for at, what in enumerate(steps) if what.startswith("call 1"))]
+    assert [what for what in before if what.startswith("is ")] == [
         "is starting",
         "is starting",
         "is looking for what to scrape, which takes it up to ten seconds",
