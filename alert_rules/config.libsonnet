@@ -45,6 +45,21 @@
     // false: agents come and go (jobs, scale to zero), and only a known target that is down is one.
     alwaysOn: false,
 
+    // What `pack render --for kubernetes` puts into the metadata of its objects.
+    kubernetes: {
+      // Where they are applied; '' leaves that to `kubectl apply -n`.
+      namespace: '',
+      // The same of the AlertmanagerConfig, and of the dashboards' ConfigMaps, where those differ. The operator has the
+      // routes of an AlertmanagerConfig take alerts of its own namespace only, so that one belongs where the agents are.
+      alertmanagerNamespace: self.namespace,
+      dashboardNamespace: self.namespace,
+      // By which the operator finds rules, monitors and routes: what ruleSelector, serviceMonitorSelector and
+      // alertmanagerConfigSelector match. Example: { release: 'kube-prometheus-stack' }.
+      labels: {},
+      // By which Grafana's sidecar finds dashboards.
+      dashboardLabels: { grafana_dashboard: '1' },
+    },
+
     // Uid of the Prometheus data source that Grafana's own alerts ask (`pack render --for grafana`).
     grafanaDatasourceUid: 'prometheus',
 

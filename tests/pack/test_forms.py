@@ -17,6 +17,7 @@ from turnwatch.pack.render import (
     RULES_FILE,
     TESTS_FOLDER,
     THRESHOLD_TESTS_FILE,
+    default_config,
 )
 
 CONFIG_MAP_LIMIT_BYTES = 1024 * 1024
@@ -81,6 +82,52 @@ def test_dashboards_are_config_maps_that_the_sidecar_finds(out):
         ((name, dashboard),) = document["data"].items()
         assert dashboard == (out / "dashboards" / name).read_text(encoding="utf-8")
         assert len(dashboard) < CONFIG_MAP_LIMIT_BYTES
+
+
+def metadata_of(folder):
+    """The metadata of every Kubernetes object, by kind."""
+    return [
+        (document["kind"], document["metadata"])
+        for path in sorted((folder / "kubernetes").iterdir())
+        for document in read(path)
+    ]
+
+
+def test_without_settings_objects_name_no_namespace(out):
+    for kind, metadata in metadata_of(out):
+        labels = {"app.kubernetes.io/part-of": "turnwatch"}
+        if kind == "ConfigMap":
+            labels |= default_config()["kubernetes"]["dashboardLabels"]
+        assert "namespace" not in metadata
+        assert metadata["labels"] == labels
+
+
+def test_objects_have_the_namespaces_and_labels_that_are_set(tmp_path):
+    settings = tmp_path / "turnwatch.yaml"
+    settings.write_text(
+        """\
+alerts:
+  kubernetes:
+    namespace: monitoring
+    alertmanagerNamespace: agents
+    labels: {release: kube-prometheus-stack, "example.com/team": "7"}
+    dashboardLabels: {team: ml}
+""",
+        encoding="utf-8",
+    )
+    folder = tmp_path / "out"
+    arguments = ["render", "--config", str(settings), "--out", str(folder), "--for", "kubernetes"]
+    result = CliRunner().invoke(pack_app, arguments)
+    assert result.exit_code == 0, result.output
+    labels = {"app.kubernetes.io/part-of": "turnwatch"}
+    for kind, metadata in metadata_of(folder):
+        if kind == "ConfigMap":
+            assert metadata["labels"] == labels | {"grafana_dashboard": "1", "team": "ml"}
+        else:
+            assert metadata["labels"] == labels | {"release": "kube-prometheus-stack", "example.com/team": "7"}
+        assert metadata["namespace"] == ("agents" if kind == "AlertmanagerConfig" else "monitoring")
+    rules = (pack_home() / RULES_FILE).read_text("utf-8")
+    assert (folder / RULES_FILE).read_text("utf-8") == rules
 
 
 def test_routes_and_inhibition_go_over_whole(out):

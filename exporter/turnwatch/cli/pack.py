@@ -48,7 +48,7 @@ def _pack() -> None:
     """Alert rules, dashboards, Alertmanager routing and runbooks."""
 
 
-@pack_app.command()
+@pack_app.command("render")
 def render(
     config: Annotated[
         Path | None, typer.Option(help="Settings file of the exporter; thresholds are taken from it.", dir_okay=False)
@@ -70,7 +70,7 @@ def render(
     plain = pack_files(values, is_own_source=out.resolve() == pack_home())
     files = dict(plain)
     for one in form or ():
-        files |= FORMS[one](plain)
+        files |= FORMS[one](plain, values or {})
     changed = differing(files, out)
     if not check:
         write(files, out)
@@ -88,7 +88,7 @@ def render(
         raise typer.Exit(1)
 
 
-@pack_app.command()
+@pack_app.command("check")
 def check(
     folder: Folder = None,
     grafana_schemas: Annotated[
@@ -184,7 +184,7 @@ def _with_targets(command: Callable[..., None]) -> Callable[..., None]:
 Prune = Annotated[bool, typer.Option("--prune", help="Also remove what turnwatch made before and no longer makes.")]
 
 
-@pack_app.command()
+@pack_app.command("diff")
 @_with_targets
 def diff(targets: list[Target], prune: Prune = False) -> None:
     """Show what a deployment would change on the servers; exit with 1 if anything."""

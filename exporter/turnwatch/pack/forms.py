@@ -49,52 +49,47 @@ def grafana_files(files: Mapping[str, str]) -> dict[str, str]:
     return provisioned
 
 
-def kubernetes(files: Mapping[str, str]) -> dict[str, str]:
+def kubernetes(files: Mapping[str, str], config: Mapping[str, Any]) -> dict[str, str]:
     """Return what the Prometheus operator and Grafana's sidecar take.
 
-    The objects name no namespace: ``kubectl apply -n`` or kustomize does. The operator adds a matcher for the
-    namespace of an AlertmanagerConfig to its routes, so agents in other namespaces need it switched off there
+    Namespaces and labels are those of ``_config.kubernetes``. The operator adds a matcher for the namespace of an
+    AlertmanagerConfig to its routes, so agents in other namespaces need it switched off there
     (``alertmanagerConfigMatcherStrategy: {type: None}`` in the Alertmanager object).
     """
-    objects: dict[str, list[dict[str, Any]]] = {
-        "prometheusrule": [
-            _object(f"{_OPERATOR}/v1", "PrometheusRule", KUBERNETES_NAME, spec=yaml.safe_load(files[RULES_FILE]))
-        ],
-        "servicemonitor": [
-            _object(
-                f"{_OPERATOR}/v1",
-                "ServiceMonitor",
-                KUBERNETES_NAME,
-                spec={
-                    "selector": {"matchLabels": {"turnwatch": "true"}},
-                    "namespaceSelector": {"any": True},
-                    "endpoints": [{"port": "metrics"}],
-                },
-            )
-        ],
-        "alertmanagerconfig": [
-            _object(
-                f"{_OPERATOR}/v1alpha1",
-                "AlertmanagerConfig",
-                KUBERNETES_NAME,
-                spec=_alertmanager_spec(yaml.safe_load(files[ALERTMANAGER_FILE])),
-            )
-        ],
-        "dashboards": [
-            _object("v1", "ConfigMap", name.removesuffix(".json"), labels=SIDECAR_LABEL, data={name: dashboard})
-            for name, dashboard in _dashboards(files).items()
-        ],
+    given = config.get("kubernetes", {})
+    namespace, labels = given.get("namespace", ""), given.get("labels", {})
+    alertmanager = given.get("alertmanagerNamespace", namespace)
+    rules = yaml.safe_load(files[RULES_FILE])
+    monitor = {
+        "selector": {"matchLabels": {"turnwatch": "true"}},
+        "namespaceSelector": {"any": True},
+        "endpoints": [{"port": "metrics"}],
     }
+    routes = _alertmanager_spec(yaml.safe_load(files[ALERTMANAGER_FILE]))
+    objects: dict[str, list[dict[str, Any]]] = {
+        name.lower(): [_object(f"{_OPERATOR}/{version}", name, KUBERNETES_NAME, where, labels, spec=spec)]
+        for name, version, where, spec in (
+            ("PrometheusRule", "v1", namespace, rules),
+            ("ServiceMonitor", "v1", namespace, monitor),
+            ("AlertmanagerConfig", "v1alpha1", alertmanager, routes),
+        )
+    }
+    where = given.get("dashboardNamespace", namespace)
+    found_by = SIDECAR_LABEL | given.get("dashboardLabels", {})
+    objects["dashboards"] = [
+        _object("v1", "ConfigMap", name.removesuffix(".json"), where, found_by, data={name: dashboard})
+        for name, dashboard in _dashboards(files).items()
+    ]
     return {f"kubernetes/{name}.yaml": _documents(documents) for name, documents in objects.items()}
 
 
-FORMS: Final[dict[str, Callable[[Mapping[str, str]], dict[str, str]]]] = {
-    "mimir": mimir,
-    "grafana": grafana_files,
+FORMS: Final[dict[str, Callable[[Mapping[str, str], Mapping[str, Any]], dict[str, str]]]] = {
+    "mimir": lambda files, _: mimir(files),
+    "grafana": lambda files, _: grafana_files(files),
     "kubernetes": kubernetes,
-    "history": past_alerts,
+    "history": lambda files, _: past_alerts(files),
 }
-"""Each form by its name on the command line."""
+"""Each form by its name on the command line; it takes the pack's files and the keys of ``_config`` that were set."""
 
 
 def _dashboards(files: Mapping[str, str]) -> dict[str, str]:
@@ -103,8 +98,10 @@ def _dashboards(files: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _object(api: str, kind: str, name: str, *, labels: Mapping[str, str] | None = None, **body: Any) -> dict[str, Any]:
-    metadata = {"name": name, "labels": {"app.kubernetes.io/part-of": KUBERNETES_NAME, **(labels or {})}}
+def _object(api: str, kind: str, name: str, namespace: str, labels: Mapping[str, str], **body: Any) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": name, "labels": {"app.kubernetes.io/part-of": KUBERNETES_NAME, **labels}}
+    if namespace:
+        metadata["namespace"] = namespace
     return {"apiVersion": api, "kind": kind, "metadata": metadata, **body}
 
 

@@ -13,6 +13,7 @@ from turnwatch.settings import Detect, Settings
 
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _DURATION: Final = (re.compile(r"[1-9][0-9]*[smhdw]"), "a number and a unit, such as 90s or 5m")
+_NAMESPACE: Final = (re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?"), "the name of a namespace, or ''")
 _FORMS: Final = {
     "window": _DURATION,
     "evaluationInterval": (re.compile(r"([1-9][0-9]*[smhdw])?"), "a number and a unit, such as 15s, or ''"),
@@ -22,6 +23,9 @@ _FORMS: Final = {
         re.compile(r"by-size|palette-[a-z0-9-]+"),
         "by-size, or one of Grafana's palettes, such as palette-colorblind",
     ),
+    "namespace": _NAMESPACE,
+    "alertmanagerNamespace": _NAMESPACE,
+    "dashboardNamespace": _NAMESPACE,
     "unknownResultSeverity": (re.compile("critical|warning|info"), "critical, warning or info"),
     "selector": (
         re.compile(rf'({_LABEL}\s*(=|!=|=~|!~)\s*"([^"\\]|\\.)*"(\s*,\s*|$))*'),
@@ -30,6 +34,10 @@ _FORMS: Final = {
 }
 """Text that must have a form, and the form in words."""
 _A_LABEL: Final = re.compile(_LABEL)
+_KUBERNETES_LABEL: Final = re.compile(r"([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?", re.ASCII)
+_KUBERNETES_VALUE: Final = re.compile(r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
+_OF_KUBERNETES: Final = frozenset({"labels", "dashboardLabels"})
+"""Mappings whose keys are the user's own."""
 _ONE_OR_TWO: Final = {"warning": 0, "critical": 0}
 """A threshold of an agent or a tool: these, or a number for the warning one."""
 
@@ -123,7 +131,9 @@ def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> 
             near = difflib.get_close_matches(str(key), known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ConfigKeyError(here, f"unknown key; allowed are {', '.join(sorted(known))}{hint}")
-        if isinstance(entry, Mapping) and isinstance(known[key], Mapping):
+        if key in _OF_KUBERNETES:
+            _kubernetes_labels(entry, here)
+        elif isinstance(entry, Mapping) and isinstance(known[key], Mapping):
             _section(entry, known[key], here)
         elif not _is_same_kind(entry, known[key]):
             raise ConfigKeyError(here, f"wants {_kind(known[key])}")
@@ -135,6 +145,14 @@ def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> 
     if _is_number(warning) and _is_number(critical) and critical < warning:
         raise ConfigKeyError((*path, "critical"), "is below its warning")
     return dict(entries)
+
+
+def _kubernetes_labels(value: object, path: tuple[str, ...]) -> None:
+    for name, text in _object(value, path).items():
+        if not _KUBERNETES_LABEL.fullmatch(str(name)):
+            raise ConfigKeyError((*path, str(name)), "is no label of Kubernetes")
+        if not isinstance(text, str) or not _KUBERNETES_VALUE.fullmatch(text):
+            raise ConfigKeyError((*path, str(name)), "wants text, in quotes where YAML takes it for something else")
 
 
 def _object(value: object, path: tuple[str, ...]) -> Mapping[str, Any]:
