@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import inspect
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Final
 
 import typer
+from typer.models import CommandInfo
 
+from turnwatch.cli.examples import epilog_of
 from turnwatch.errors import TurnwatchError
 
 COMMANDS: Final[dict[str, str]] = {
@@ -47,6 +50,7 @@ def app_for(arguments: Sequence[str]) -> typer.Typer:
     app = typer.Typer(
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        epilog=epilog_of(""),
     )
     app.callback(help="Tells you that an LLM agent is stuck, from your own Prometheus.")(_common_options)
     asked_for = next((argument for argument in arguments if not argument.startswith("-")), None)
@@ -62,9 +66,20 @@ def _mount(app: typer.Typer, name: str, help_line: str) -> None:
     command: typer.Typer = getattr(importlib.import_module(f"turnwatch.cli.{name}"), f"{name}_app")
     if len(command.registered_commands) == 1 and command.registered_callback is None:
         command.registered_commands[0].name = name
+        _explain(command.registered_commands[0], name)
         app.add_typer(command)
     else:
-        app.add_typer(command, name=name, help=help_line)
+        for one in command.registered_commands:
+            _explain(one, f"{name} {one.name}")
+        app.add_typer(command, name=name, help=help_line, epilog=epilog_of(name))
+
+
+def _explain(command: CommandInfo, name: str) -> None:
+    """Give a command its help: what its function says, and examples."""
+    paragraphs = (inspect.getdoc(command.callback) or "").split("\n\n")
+    # Where a line ends in the source is nothing to a terminal.
+    command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
+    command.epilog = epilog_of(name)
 
 
 def _only_a_name() -> None:
