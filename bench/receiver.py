@@ -49,7 +49,7 @@ def _attributes(values: dict[str, str | int]) -> list[KeyValue]:
     ]
 
 
-def _add(spans, trace: bytes, parent: bytes, name: str, at: int, values: dict[str, str | int]) -> bytes:
+def _add(spans, trace: bytes, parent: bytes, name: str, at: int, values: dict[str, str | int], ns: int = 900) -> bytes:
     span_id = _chance.randbytes(8)
     spans.add(
         trace_id=trace,
@@ -58,7 +58,7 @@ def _add(spans, trace: bytes, parent: bytes, name: str, at: int, values: dict[st
         name=name,
         kind=1,
         start_time_unix_nano=_START + at,
-        end_time_unix_nano=_START + at + 900,
+        end_time_unix_nano=_START + at + ns,
         attributes=_attributes(values),
     )
     return span_id
@@ -72,8 +72,9 @@ def genai_body(number: int) -> bytes:
     spans = resource.scope_spans.add(scope={"name": "my.agents"}).spans
     while len(spans) < SPANS_PER_BODY:
         trace, root = _chance.randbytes(16), _chance.randbytes(8)
+        began = number * 1_000_000 + len(spans) * 1000  # one after the other: an exporter sends spans as they end
         for call in range(5):
-            at = call * 2000
+            at = began + call * 2000
             usage = {"gen_ai.usage.input_tokens": 1000 + call, "gen_ai.usage.output_tokens": 100}
             model = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o-mini", **usage}
             _add(spans, trace, root, "chat gpt-4o-mini", at, {**model, "gen_ai.provider.name": "openai"})
@@ -82,7 +83,7 @@ def genai_body(number: int) -> bytes:
             said = {"gen_ai.tool.call.arguments": arguments, "gen_ai.tool.call.result": f"{call} orders: " + "o" * 200}
             _add(spans, trace, root, "execute_tool search_orders", at + 1000, {**tool, **said})
         about = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "support-bot"}
-        _add(spans, trace, b"", "invoke_agent support-bot", 0, about)
+        _add(spans, trace, b"", "invoke_agent support-bot", began, about, ns=10_000)
         spans[-1].span_id = root
     return request.SerializeToString()
 

@@ -104,9 +104,9 @@ def _whole_floats(root: Any, rules: KeyRules) -> int:
             if not known.issuperset(node) and not rules.are_plain(node):
                 return -1
             values = node.values()
-        for value in values:
+        for value in () if scalars.issuperset(map(type, values)) else values:
             cls = type(value)
-            if cls is str or cls in scalars:
+            if cls in scalars:
                 continue
             if cls in trees:
                 left -= len(value) + 1

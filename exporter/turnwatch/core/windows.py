@@ -33,7 +33,8 @@ class ExpiringMax:
             expiries[0] = expires
             return
         if expiries and expires < expiries[-1]:
-            self._insert(value, expires)
+            if value > values[-1]:
+                self._insert(value, expires)
             return
         while values and values[-1] <= value:
             values.pop()
