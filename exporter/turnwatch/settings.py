@@ -207,7 +207,8 @@ class Service(_Section):
         max_pending_bytes: Bodies that are held at one moment, all clients together.
         max_pending_requests: Requests that wait for decoding.
         max_connections: Open connections.
-        header_timeout_s, body_timeout_s: How long a client may take to send them.
+        header_timeout_s: How long a client may take to send the headers of a request, or for its TLS handshake.
+        body_timeout_s: How long it may take to send a body.
         forward_queue_bytes: Bodies that wait to be passed on.
         forward_timeout_s: How long the next receiver may take to answer.
         forward_give_up_s: How long passing on one body is tried.

@@ -1,5 +1,7 @@
 """The OpenTelemetry SDK's own exporters, as an agent would have them, over HTTP and gRPC."""
 
+import socket
+
 import grpc
 import pytest
 import trustme
@@ -84,3 +86,14 @@ def test_with_tls_and_a_token(tmp_path, monkeypatch):
             assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
         assert service.metric("turnwatch_requests_total", outcome="unauthorized") == 3
         assert TOKEN not in service.errors.read_text()
+
+
+@pytest.mark.parametrize("begins", [b"", b"\x16\x03\x01\x02"], ids=["silent", "begun"])
+def test_a_client_that_never_ends_its_tls_handshake_is_not_waited_for(tmp_path, begins):
+    chain, key, _ = certificate(tmp_path)
+    with serving(tmp_path, "--tls-certificate", chain, "--tls-key", key, grpc=True, header_timeout_s=0.5) as service:
+        for port in (service.port, int(service.grpc.rpartition(":")[2])):
+            # Left alone, uvicorn would wait for a minute and gRPC for two.
+            with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+                client.sendall(begins)
+                assert client.recv(1) == b""

@@ -68,6 +68,8 @@ class GrpcReceiver:
             options=(
                 ("grpc.max_receive_message_length", self._limits.max_grpc_message_bytes),
                 ("grpc.max_concurrent_streams", _STREAMS_PER_CONNECTION),
+                # gRPC's own is two minutes.
+                ("grpc.server_handshake_timeout_ms", round(1000 * self._limits.header_timeout_s)),
                 ("grpc.so_reuseport", 0),
             ),
         )

@@ -67,6 +67,8 @@ class Listener(uvicorn.Server):
             header_timeout = limits.header_timeout_s
 
         self._bound = bound
+        self._protocol = Protocol
+        self._handshake_seconds = limits.header_timeout_s
         super().__init__(
             uvicorn.Config(
                 app,
@@ -92,6 +94,21 @@ class Listener(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Leave signals to whoever runs several listeners."""
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn gives it
+        """Listen, as uvicorn's own does, which gives a client a minute for its TLS handshake and half for its end."""
+        config = self.config
+        patience = None if config.ssl is None else self._handshake_seconds
+        server = await asyncio.get_running_loop().create_server(
+            lambda: self._protocol(config=config, server_state=self.server_state, app_state={}),
+            sock=self._bound,
+            ssl=config.ssl,
+            backlog=config.backlog,
+            ssl_handshake_timeout=patience,
+            ssl_shutdown_timeout=patience,
+        )
+        self.servers = [server]
+        self.started = True
 
     async def run_until_stopped(self) -> None:
         """Serve until ``stop``; then finish what is under way."""
