@@ -9,7 +9,10 @@ import pytest
 import requests
 from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceResponse
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
+    ExportTraceServiceRequest,
+    ExportTraceServiceResponse,
+)
 from tests.service.bodies import as_json, log_body, turn_body, turn_request
 from tests.service.running import JSON, PROTOBUF, eventually, serving
 
@@ -127,6 +130,19 @@ def test_what_cannot_be_read_is_400_with_a_status_in_the_requests_form(service, 
     else:
         status = Status.FromString(answer.content)
         assert (status.code, bool(status.message)) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("scope", "status"), [("my.app", 400), ("opentelemetry.instrumentation.asgi", 200)], ids=["any", "unrelated"]
+)
+def test_what_stands_in_a_span_is_not_read_where_nothing_of_its_scope_is_of_interest(service, scope, status):
+    request = ExportTraceServiceRequest()
+    scope_spans = request.resource_spans.add().scope_spans.add()
+    scope_spans.scope.name = scope
+    scope_spans.spans.add(name="nonsense")
+    body = request.SerializeToString().replace(b"*\x08nonsense", b"*\x7fnonsense")
+    assert service.post(body).status_code == status
+    assert service.metric("turnwatch_internal_errors_total") == 0
 
 
 def test_what_is_wrong_with_a_body_never_quotes_it(service):
