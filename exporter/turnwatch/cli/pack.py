@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import orjson
 import typer
+from rich.console import Console
 
 from turnwatch.cli.json_text import json_text
 from turnwatch.cli.pack_written import said_of
@@ -67,10 +68,11 @@ def render(
 ) -> None:
     """Write rules, dashboards, the Alertmanager example and the runbooks."""
     values = None if config is None else config_of(config)
-    plain = pack_files(values, is_own_source=out.resolve() == pack_home())
-    files = dict(plain)
-    for one in form or ():
-        files |= FORMS[one](plain, values or {})
+    with Console(stderr=True).status("rendering"):
+        plain = pack_files(values, is_own_source=out.resolve() == pack_home())
+        files = dict(plain)
+        for one in form or ():
+            files |= FORMS[one](plain, values or {})
     changed = differing(files, out)
     if not check:
         write(files, out)
@@ -208,7 +210,7 @@ def deploy_pack(
         for change in changed:
             typer.echo(f"{target.name}: {change.done}")
         if not changed:
-            typer.echo(f"{target.name}: up to date")
+            typer.echo(f"{target.name}: {target.up_to_date}")
 
 
 def _show_changes(targets: Sequence[Target], *, prune: bool) -> bool:
@@ -219,5 +221,5 @@ def _show_changes(targets: Sequence[Target], *, prune: bool) -> bool:
             typer.echo(f"{target.name}: {change.action} {change.what}")
             typer.echo(change.diff, nl=False)
     if not found:
-        typer.echo(f"{', '.join(target.name for target in targets)}: up to date")
+        typer.echo("\n".join(f"{target.name}: {target.up_to_date}" for target in targets))
     return found

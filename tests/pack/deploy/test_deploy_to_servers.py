@@ -75,9 +75,10 @@ def test_rules_are_deployed_once_and_then_up_to_date(prometheus, rules_folder):
 
     assert run("deploy", *to(prometheus, rules_folder)).stdout == f"Prometheus: create {file}\n"
     assert loaded_groups(prometheus) == GROUPS
-    assert run("deploy", *to(prometheus, rules_folder)).stdout == "Prometheus: up to date\n"
+    up_to_date = f"Prometheus: up to date: {file} there already, the same, and loaded\n"
+    assert run("deploy", *to(prometheus, rules_folder)).stdout == up_to_date
     after = run("diff", *to(prometheus, rules_folder))
-    assert (after.exit_code, after.stdout) == (0, "Prometheus: up to date\n")
+    assert (after.exit_code, after.stdout) == (0, up_to_date)
 
 
 def test_links_that_only_this_machine_can_open_are_said(prometheus, rules_folder, pack):
@@ -125,7 +126,8 @@ def test_rules_that_the_server_refuses_are_taken_back(prometheus, rules_folder, 
 def test_a_folder_that_the_server_does_not_read_is_noticed(prometheus, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
-    assert "rule_files" in error_of(run("deploy", *to(prometheus, elsewhere)))
+    said = error_of(run("deploy", *to(prometheus, elsewhere)))
+    assert f"Add the line `- {elsewhere}/turnwatch.rules.yaml`" in said
     assert list(elsewhere.iterdir()) == []
 
 
@@ -138,6 +140,33 @@ def test_the_same_rules_from_another_folder_do_not_count(prometheus, rules_folde
     assert f"what it has is of {rules_folder}/turnwatch.rules.yaml" in said
     assert list(elsewhere.iterdir()) == []
     assert loaded_groups(prometheus) == GROUPS
+
+
+def test_a_file_that_somebody_put_there_and_nobody_loaded_is_loaded(prometheus, rules_folder):
+    file = rules_folder / "turnwatch.rules.yaml"
+    shutil.copyfile(pack_home() / RULES_FILE, file)
+    before = run("diff", *to(prometheus, rules_folder))
+    assert before.exit_code == 1
+    assert f"Prometheus: reload {file}\n{file} is there already, and the same, but" in before.output
+    assert loaded_groups(prometheus) == set()
+    assert run("deploy", *to(prometheus, rules_folder)).stdout == f"Prometheus: reload {file}\n"
+    assert loaded_groups(prometheus) == GROUPS
+
+
+def test_of_a_file_that_is_there_but_not_read_the_line_to_add_is_said(prometheus, rules_folder, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    file = elsewhere / "turnwatch.rules.yaml"
+    shutil.copyfile(pack_home() / RULES_FILE, file)
+    now = f"rule_files (now: {rules_folder}/*.yaml)"
+    line = f"Add the line `- {file}`, or the same file as Prometheus sees it, to {now}"
+    shown = run("diff", *to(prometheus, elsewhere))
+    assert shown.exit_code == 1
+    assert line in shown.output
+    said = error_of(run("deploy", *to(prometheus, elsewhere)))
+    assert f"{line} in prometheus.yml" in said
+    assert said.endswith("Nothing was changed")
+    assert file.read_bytes() == (pack_home() / RULES_FILE).read_bytes()
 
 
 def test_a_file_that_was_removed_and_not_unloaded_can_be_deployed_again(prometheus, rules_folder):
@@ -181,7 +210,10 @@ def test_routes_are_deployed_once_and_then_up_to_date(alertmanager, pack):
     target = ["--alertmanager-url", url, "--alertmanager-file", file]
     assert run("deploy", pack, *target).stdout == f"Alertmanager: update {file}\n"
     assert "agents-room" in get_json(f"{url}/api/v2/status")["config"]["original"]
-    assert run("deploy", pack, *target).stdout == "Alertmanager: up to date\n"
+    both = f"{file.with_name('turnwatch.tmpl')} and {file}"
+    assert (
+        run("deploy", pack, *target).stdout == f"Alertmanager: up to date: {both} there already, the same, and loaded\n"
+    )
 
 
 THEIRS = "route: {receiver: on-call}\nreceivers: [{name: on-call, webhook_configs: [{url: http://127.0.0.1:9/}]}]\n"

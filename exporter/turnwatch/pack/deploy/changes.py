@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from turnwatch.errors import TurnwatchError
 
-Action = Literal["create", "update", "delete", "conflict"]
+Action = Literal["create", "update", "delete", "conflict", "reload"]
 
 
 class DeployError(TurnwatchError):
@@ -25,9 +25,10 @@ class Change:
     """One thing that would be made, changed or removed.
 
     Attributes:
-        action: "conflict" where it is there, differs, and was not made by turnwatch.
+        action: "conflict" where it is there, differs, and was not made by turnwatch; "reload" where it is there and the
+            same, and the server does not hold it.
         what: The file or the dashboard.
-        diff: Unified diff, both sides normalised.
+        diff: Unified diff, both sides normalised; what the server lacks, where it is to reload.
         backup: Where a conflict is kept once ``force`` has replaced it; "" for nowhere.
         instead: What somebody can do about a conflict instead of replacing it.
         refused: Why it is not made, not even by force; "" for no reason.
@@ -49,9 +50,15 @@ class Change:
 
 
 class Target(Protocol):
-    """A server that parts of the pack go to."""
+    """A server that parts of the pack go to.
+
+    Attributes:
+        name: The server's.
+        up_to_date: What is said where a deployment would change nothing.
+    """
 
     name: str
+    up_to_date: str
 
     def changes(self, *, prune: bool) -> list[Change]:
         """Return what a deployment would change; nothing where it has been deployed already.

@@ -17,6 +17,7 @@ import yaml
 from turnwatch.pack.deploy.changes import Change, DeployError, text_diff
 from turnwatch.pack.deploy.http import Server
 from turnwatch.pack.deploy.placeholders import placeholders
+from turnwatch.pack.deploy.rule_files import line_to_add
 from turnwatch.pack.deploy.secrets import as_shown
 from turnwatch.pack.render import ALERTMANAGER_FILE, GENERATED, RULES_FILE, TEMPLATE_FILE
 
@@ -58,6 +59,7 @@ class FileTarget:
         refused: Mapping[Path, str] = MappingProxyType({}),
     ) -> None:
         self.name = name
+        self.up_to_date = f"up to date: {' and '.join(map(str, files))} there already, the same, and loaded"
         self._server = server
         self._pack = pack
         self._files = {path: content.encode() for path, content in files.items()}
@@ -73,7 +75,7 @@ class FileTarget:
         if not self._server.ask("GET", "/-/ready").is_ok:
             raise DeployError(f"{self.name} at {self._server.url} is not ready. Nothing was changed")
         try:
-            return list(self._changes(prune=prune))
+            return list(self._changes(prune=prune)) or list(self._unloaded())
         except OSError as error:
             raise DeployError(f"{self.name}: {error.filename}: {error.strerror}. Nothing was changed") from None
 
@@ -99,6 +101,13 @@ class FileTarget:
                     self._seen[path] = there
                     yield Change("delete", str(path), self._diff(there, b"", path))
 
+    def _unloaded(self) -> Iterator[Change]:
+        """The files are as they should be; somebody else may have put them there, where the server does not look."""
+        if lacks := self._look(self._server, frozenset())():
+            *_, path = self._files
+            said = f"{path} is there already, and the same, but {self.name} does not hold it. Deploying reloads it"
+            yield Change("reload", str(path), f"{said}, which helps unless {lacks}\n")
+
     def _diff(self, before: bytes, after: bytes, path: Path) -> str:
         shown = as_shown if path in self._with_secrets else str
         return text_diff(shown(_text(before)), shown(_text(after)), path.name)
@@ -117,6 +126,8 @@ class FileTarget:
                 there = _content_of(path)
                 if there != self._seen[path]:
                     raise DeployError(f"{path} was changed by somebody else in the meantime")
+                if change.action == "reload":
+                    continue
                 if change.backup:
                     backup = Path(change.backup)
                     before[backup] = None
@@ -188,7 +199,8 @@ def prometheus(server: Server, rules_folder: Path, pack: Path) -> FileTarget:
                 return None
             if not files.keys() - others:
                 elsewhere = f"; what it has is of {', '.join(sorted(others))}" if others else ""
-                return f"its rule_files do not name {rules_folder}: it has no rules of {path}{elsewhere}"
+                there = f"its rule_files do not name {rules_folder}: it has no rules of {path}{elsewhere}"
+                return f"{there}. {line_to_add(server, path)}"
             return "it holds other rules than the pack's"
 
         return lacking

@@ -52,6 +52,7 @@ class GrafanaTarget:
 
     def __init__(self, server: Server, folder_uid: str, dashboards: Mapping[str, Dashboard], namespace: str) -> None:
         self.name = "Grafana"
+        self.up_to_date = "up to date"
         self._server = server
         self._folder_uid = folder_uid
         self._dashboards = dict(dashboards)
