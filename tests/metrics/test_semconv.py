@@ -19,7 +19,7 @@ def recorded(semconv: bool) -> dict[str, list[HistogramDataPoint]]:
     try:
         tw.configure(tw.Settings(semconv_metrics=semconv), metrics="otel", meter_provider=provider)
         with tw.turn(agent="bot") as turn:
-            with turn.model_call("gpt-4o", provider="openai") as call:
+            with turn.model_call("gpt-4o") as call:
                 call.usage(input_tokens=300, output_tokens=20)
             turn.call_tool("search", lambda: "found")
             with contextlib.suppress(ZeroDivisionError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.events import ModelCall, ToolCall
+from turnwatch.core.providers import provider_by_name
 from turnwatch.metrics.prometheus import package_version
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ class SemconvMetrics:
     def model_ended(self, turn: TurnState, call: ModelCall) -> None:
         """Record a model call's tokens and duration."""
         attributes = {"gen_ai.operation.name": "chat"}
-        if call.provider:
-            attributes["gen_ai.provider.name"] = call.provider
+        provider = call.provider or provider_by_name(call.model)
+        if provider:
+            attributes["gen_ai.provider.name"] = provider
         if call.model:
             attributes["gen_ai.request.model"] = turn.watch.shown_model(call.model)
         if call.usage is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from turnwatch.core.events import ModelCall, ToolCall
+from turnwatch.core.providers import provider_by_name
 from turnwatch.core.quietly import Quietly
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
@@ -54,8 +55,9 @@ class TurnSpans:
             attributes: _Attributes = {"iteration": iteration}
             if call.model:
                 attributes["gen_ai.request.model"] = call.model
-            if call.provider:
-                attributes["gen_ai.provider.name"] = call.provider
+            provider = call.provider or provider_by_name(call.model)
+            if provider:
+                attributes["gen_ai.provider.name"] = provider
             return self._open("llm.chat", "chat", attributes, client=True)
         return None
 
