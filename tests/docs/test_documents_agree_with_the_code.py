@@ -41,7 +41,33 @@ def test_the_readme_names_only_metrics_that_exist():
 
 
 def test_links_within_the_repository_lead_somewhere():
-    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text(encoding="utf-8")):
-            if "://" not in target:
-                assert (document.parent / target).exists(), f"{document.name} links to {target}"
+    documents = [
+        *ROOT.glob("*.md"),
+        *(page for folder in ("alert_rules", "docs", "runbooks") for page in (ROOT / folder).rglob("*.md")),
+    ]
+    links = [(document, link) for document in documents for link in links_of(document) if "://" not in link]
+    assert links
+    broken = [
+        f"{document.relative_to(ROOT)}: {link}" for document, link in links if not leads_somewhere(document, link)
+    ]
+    assert not broken
+
+
+def links_of(document):
+    return re.findall(r"\]\(([^)\s]+)\)", without_blocks(document))
+
+
+def leads_somewhere(document, link):
+    path, _, anchor = link.partition("#")
+    target = document.parent / path if path else document
+    return target.exists() and (not anchor or anchor in headings_of(target))
+
+
+def headings_of(document):
+    """What GitHub makes of the headings: small letters, hyphens for spaces, punctuation left out."""
+    headings = re.findall(r"^#+ (.+)$", without_blocks(document), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+def without_blocks(document):
+    return re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
