@@ -115,6 +115,10 @@ class Downstream:
     """Answers to give before 200; the last one stays as long as ``keeps_refusing``."""
     keeps_refusing: bool = False
     delay: float = 0.0
+    may_answer: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
 
     def forget(self) -> None:
         """Begin anew."""
@@ -137,6 +141,7 @@ def downstream(port=0):
         def do_POST(self):
             body = self.rfile.read(int(self.headers["content-length"]))
             time.sleep(kept.delay)
+            kept.may_answer.wait(120)
             with lock:
                 status, headers = 200, {}
                 if kept.answers:
