@@ -1,7 +1,7 @@
 """The step callbacks, with real smolagents."""
 
 import pytest
-from smolagents import OpenAIModel, ToolCallingAgent
+from smolagents import CodeAgent, OpenAIModel, ToolCallingAgent
 from smolagents import tool as as_tool
 from smolagents.monitoring import LogLevel
 
@@ -93,3 +93,61 @@ def test_a_budget_stop_leaves_partial_results(model, tool, counts):
     with pytest.raises(tw.BudgetExceeded) as stopped:
         _run(_agent(_model(model), tool, step_callbacks=callbacks.by_step))
     assert len(stopped.value.partial.results) == 3
+
+
+def _asks_helper_twice(number, request):
+    """The manager asks its helper two things, one after the other; each time the helper searches once."""
+    replied = sum(message["role"] == "assistant" for message in request.body["messages"])
+    if "a helpful agent named" in request.text:  # what smolagents tells a managed agent
+        return Reply("None.") if replied else Reply(calls=[(TOOL, {"customer_id": "C-1"})])
+    return Reply("None.") if replied == 2 else Reply(calls=[("helper", {"task": f"Where {replied}?"})])
+
+
+def _writes_code(number, request):
+    """The same for a manager that writes code."""
+    if "a helpful agent named" in request.text:
+        return _with_final_answer(_asks_helper_twice)(number, request)
+    return Reply("Thought: ask.\n<code>\nhelper('Where?')\nfinal_answer(helper('Where now?'))\n</code>")
+
+
+@pytest.fixture(params=[ToolCallingAgent, CodeAgent])
+def ask_manager(request, model, tool):
+    """Asks a manager of one helper, both guarded by the same callbacks."""
+    model.script = _with_final_answer(_asks_helper_twice) if request.param is ToolCallingAgent else _writes_code
+
+    def ask(limits=None):
+        callbacks = TurnCallbacks(limits=limits)
+        helper = _agent(_model(model), tool, step_callbacks=callbacks.by_step)
+        helper.name, helper.description = "helper", "Finds orders."
+        manager = request.param(
+            [],
+            _model(model),
+            name="boss",
+            managed_agents=[helper],
+            step_callbacks=callbacks.by_step,
+            verbosity_level=LogLevel.OFF,
+        )
+        callbacks.guard_managed(manager)
+        return manager.run(QUESTION)
+
+    return ask
+
+
+def test_a_managed_agents_runs_are_turns_below_that_of_its_manager(ask_manager, counts, turns):
+    assert "None." in ask_manager()
+    assert [(turn.agent, turn.parent and turn.parent.agent) for turn in turns] == [
+        ("helper", "boss"),
+        ("helper", "boss"),
+        ("boss", None),
+    ]
+    assert counts("agent_tool_calls_total", agent="helper", tool=TOOL, outcome="ok") == 2
+    assert counts("agent_model_calls_total", agent="helper") == 4
+    assert counts("agent_open_turns") == 0
+    assert counts("turnwatch_internal_errors_total") == 0
+
+
+def test_a_managed_agent_pays_from_the_budget_of_its_manager(ask_manager, model, counts):
+    with pytest.raises(tw.BudgetExceeded):
+        ask_manager(tw.Limits(max_tokens=3000))
+    assert counts("agent_turns_total", agent="boss", stop_reason="max_turn_tokens") == 1
+    assert len(model.requests) <= 5

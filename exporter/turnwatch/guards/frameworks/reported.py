@@ -187,6 +187,15 @@ class ReportedTurn:
         if state.guard is not None and call.outcome != "denied":
             state.guard.after_tool(call, verdict, result)
 
+    @contextmanager
+    def tool_runs(self) -> Iterator[None]:
+        """While a tool runs of which the hooks tell only later: a turn that is opened in here is a child."""
+        around = _tool_of.set(self.state)
+        try:
+            yield
+        finally:
+            _tool_of.reset(around)
+
     # Both, for hooks that wrap a call
 
     @contextmanager
