@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from turnwatch.cli.severity_words import SEVERITIES
 from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,3 +72,9 @@ def headings_of(document):
 
 def without_blocks(document):
     return re.sub(r"^```.*?^```", "", document.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/alerts.md", "docs/scan.md", "docs/top.md"])
+def test_documents_say_what_severities_mean_in_the_words_of_the_commands(document):
+    text = " ".join((ROOT / document).read_text(encoding="utf-8").split())
+    assert SEVERITIES in text

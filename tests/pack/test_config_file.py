@@ -1,12 +1,14 @@
 """One settings file for exporter and pack, through the command line."""
 
+import re
+
 import pytest
 from typer.testing import CliRunner
 
 from turnwatch.cli.pack import pack_app
 from turnwatch.errors import SettingsError
 from turnwatch.pack.config_file import config_of
-from turnwatch.pack.render import RULES_FILE
+from turnwatch.pack.render import RULES_FILE, default_config
 
 EXAMPLE = """\
 detect: {max_identical_calls: 3, iteration_threshold: 10, window_seconds: 120}
@@ -43,11 +45,15 @@ def test_the_file_sets_the_keys_of_the_config(settings_file):
     }
 
 
-def test_the_example_of_the_documentation_is_accepted(home, tmp_path):
+def test_the_examples_of_the_documentation_are_accepted(home, tmp_path):
     text = (home / "docs" / "alerts.md").read_text(encoding="utf-8")
-    path = tmp_path / "turnwatch.yaml"
-    path.write_text(text.partition("```yaml\n")[2].partition("```")[0], encoding="utf-8")
-    config = config_of(path)
+    configs = []
+    for example in re.findall(r"^```yaml\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        path = tmp_path / "turnwatch.yaml"
+        path.write_text(example, encoding="utf-8")
+        configs.append(config_of(path))
+    config, kubernetes = configs
+    assert kubernetes["kubernetes"].keys() == default_config()["kubernetes"].keys()
     assert config["agents"]["coder"] == {"iterations": 60, "turnSpendUsd": {"warning": 10, "critical": 30}}
     assert config["tools"]["read_file"] == {"identicalCalls": 4, "toolErrorShare": {"warning": 0.6, "critical": 0.9}}
 

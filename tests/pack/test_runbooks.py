@@ -90,3 +90,9 @@ def test_every_runbook_says_how_to_stop_it_or_that_nothing_burns():
     for alert, text in RUNBOOKS.items():
         stop = text.partition("## Stop it")[2].partition("\n## ")[0]
         assert re.search(r"turnwatch kill|Nothing|budgets|start it again|take it out", stop), alert
+
+
+def test_where_a_conversation_is_stopped_it_is_said_how_it_goes_on():
+    stopping = [text for text in RUNBOOKS.values() if "`turnwatch kill CONVERSATION_ID`." in text]
+    assert len(stopping) > 5
+    assert all("`turnwatch kill --undo CONVERSATION_ID`" in text for text in stopping)
