@@ -24,11 +24,12 @@ demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
 test: $(INSTALLED) servers redis terminal ## Run every test, with coverage
 	$(BIN)/pytest --numprocesses 3 --dist loadscope --cov --cov-fail-under=90
 
+# Every page's script is a process of its own: what the first has compiled, the others need not compile again.
 test-frameworks: $(FRAMEWORK_TESTS) ## Run the tests with real agent frameworks, each set in an environment of its own
 
 $(FRAMEWORK_TESTS): test-%: .venvs/%/.installed
 	@echo "== $*"; \
-	FRAMEWORKS_ENVIRONMENT=$* .venvs/$*/bin/python -m pytest -o filterwarnings= -W ignore tests/frameworks/$*
+	PYTHONDONTWRITEBYTECODE= FRAMEWORKS_ENVIRONMENT=$* .venvs/$*/bin/python -m pytest -o filterwarnings= -W ignore tests/frameworks/$*
 
 NEWER_TESTS := $(addprefix tests/pack/test_,rules.py overrides.py recording_rules.py queries_on_prometheus.py)
 test-newer: $(INSTALLED) servers ## Run the tests of rules and queries on the Prometheus of the next Debian release
