@@ -109,7 +109,7 @@ def test_stop_reason_comes_from_the_exception(watch: Watch, error: BaseException
 class Quarrelsome(str):
     """A reason that can be neither compared nor kept in a dict, as arrays and data frames cannot."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __eq__(self, other: object) -> bool:
         raise ValueError("ambiguous")
@@ -135,7 +135,7 @@ class Reason(enum.StrEnum):
 )
 def test_a_turn_ends_whatever_it_is_told_to_stop_for(watch: Watch, said: object, counted: str):
     with tw.turn(agent="bot", watch=watch) as turn:
-        turn.stop(said)  # type: ignore[arg-type]
+        turn.stop(said)
     assert (type(turn.stop_reason), turn.stop_reason) == (str, counted)
     assert value(watch, "agent_turns_total", "bot", counted) == 1
     assert watch.faults == 0
@@ -315,18 +315,18 @@ def test_a_fault_inside_turnwatch_changes_nothing_for_the_agent(watch: Watch, mo
 def test_numbers_that_are_no_tokens_or_dollars_are_not_counted(watch: Watch, said: object):
     with tw.turn(agent="bot", watch=watch) as turn:
         with turn.model_call("claude-sonnet-4-5") as call:
-            call.usage(input_tokens=said, output_tokens=10, cache_read_tokens=said)  # type: ignore[arg-type]
+            call.usage(input_tokens=said, output_tokens=10, cache_read_tokens=said)
         with turn.model_call("claude-sonnet-4-5") as call:
-            call.usage(input_tokens=said, output_tokens=said)  # type: ignore[arg-type]
+            call.usage(input_tokens=said, output_tokens=said)
         assert turn.state.usage == tw.Usage(0, 10)
         assert turn.spend_usd == pytest.approx(150e-6)
     assert value(watch, "agent_model_calls_without_usage_total", "bot") == 1
 
 
 def test_names_that_are_no_text_do_not_disturb_the_agent(watch: Watch, spans: InMemorySpanExporter):
-    with tw.turn(agent=None, conversation_id=17, watch=watch) as turn:  # type: ignore[arg-type]
-        assert turn.call_tool(None, lambda: 1) == 1  # type: ignore[arg-type]
-        with turn.model_call(None):  # type: ignore[arg-type]
+    with tw.turn(agent=None, conversation_id=17, watch=watch) as turn:
+        assert turn.call_tool(None, lambda: 1) == 1
+        with turn.model_call(None):
             pass
     assert watch.faults == 0
     assert turn.state.conversation_id == "17"
@@ -368,3 +368,17 @@ async def test_a_turn_entered_again_inside_itself_is_one_turn_in_coroutines(watc
         await turn.acall_tool("fetch", fetch, "u")
     assert (turn.tool_calls, turn.stop_reason) == (1, "final_answer")
     assert value(watch, "agent_turns_total", "shop", "final_answer") == 1
+
+
+def test_a_turn_id_that_is_neither_true_nor_false_is_an_id(watch: Watch):
+    class Id:
+        def __bool__(self) -> bool:
+            raise ValueError("ambiguous")
+
+        def __str__(self) -> str:
+            return "t-1"
+
+    with tw.turn(agent="bot", turn_id=Id(), watch=watch) as turn:  # type: ignore[arg-type]
+        assert turn.state.turn_id == "t-1"
+    with tw.turn(agent="bot", turn_id="", watch=watch) as turn:
+        assert len(turn.state.turn_id) == 32

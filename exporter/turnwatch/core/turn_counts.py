@@ -107,7 +107,7 @@ class TurnCounts:
         elif conversation_id is not None:
             conversation_id = id_of(conversation_id)
         self.conversation_id: str | None = conversation_id
-        self.turn_id = id_of(turn_id) if turn_id else os.urandom(16).hex()
+        self.turn_id = (id_of(turn_id) if turn_id is not None else "") or os.urandom(16).hex()
         self.started = watch.clock() if at is None else at
         self.last_active = self.started
         self.source = source
