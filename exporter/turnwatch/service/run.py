@@ -132,6 +132,7 @@ class _Service:
             settle_seconds=self._limits.turn_settle_s,
             idle_seconds=self._limits.turn_idle_s,
             name_seconds=_NAME_SECONDS,
+            outcome_seconds=self._limits.turn_grace_s,
         )
         intake = Intake(self._watch, turns)
         health = Health(lambda: intake.is_stalled)

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.heavy
 
 # What one change does change, by change and dialect.
 KNOWN = {
-    # Errors of which only a span inside the call tells: where that comes later, the call has been counted.
+    # The first failure of which only a span inside the call tells; from then on it is known that one will come.
     (parents_before_their_children, "autogen_openinference"): ["errors"],
     (parents_before_their_children, "openai_agents_genai_mcp"): ["errors"],
     # Tells of parents first, and spans of nobody's interest are not remembered for what may come below them.

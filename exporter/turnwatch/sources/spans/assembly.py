@@ -32,6 +32,7 @@ from turnwatch.sources.spans.facts import (
 from turnwatch.sources.spans.hints import about_agent, give_hints, own_name, spoken_name
 from turnwatch.sources.spans.logs import LogData, call_key
 from turnwatch.sources.spans.order import as_they_ended
+from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import NAMES, role_of
 from turnwatch.sources.spans.scope import Scope
@@ -57,6 +58,7 @@ class Assembler:
         settle_seconds: How long calls wait for the span above them before they count towards their trace.
         idle_seconds: How long a turn without news stays open when nothing says it ended.
         name_seconds: How long the calls of an agent that nothing has named yet wait for the span that does.
+        outcome_seconds: How long a tool call waits for a span inside it that may tell of its failure alone.
         on_end: Told of every turn that ended.
     """
 
@@ -68,14 +70,17 @@ class Assembler:
         settle_seconds: float = 30.0,
         idle_seconds: float = 1800.0,
         name_seconds: float = 0.0,
+        outcome_seconds: float = 0.0,
         on_end: Callable[[TurnState], None] | None = None,
     ) -> None:
         self._watch = watch
         self._grace = grace_seconds
         self._places = Places(4 * watch.settings.bounds.open_turns)
+        self._outcomes = OpenOutcomes(outcome_seconds)
         self._turns = Turns(
             watch,
             self._places,
+            self._outcomes,
             grace_seconds=grace_seconds,
             settle_seconds=settle_seconds,
             idle_seconds=idle_seconds,
@@ -83,7 +88,7 @@ class Assembler:
             on_end=on_end,
         )
         self._above = Above(self._places, self._turns)
-        self._calls = Calls(self._places, self._above, self._turns)
+        self._calls = Calls(self._places, self._above, self._turns, self._outcomes)
         self._spans: dict[str, int] = {}
         # Tool spans whose arguments come as log events, by call id and since when they wait
         self._without_arguments: dict[str, tuple[SpanData, float]] = {}
@@ -282,11 +287,14 @@ class Assembler:
 
     def _note_failure(self, span: SpanData, now: float) -> None:
         """A step inside a tool call failed: where the tool's own span does not say so, the call did."""
+        error = str(span.attributes.get("error.type") or "error")
         inside = self._places.of(span.parent_id)
+        if isinstance(inside, CallPlace):
+            self._calls.fail(inside, error)
         if inside is None:
             inside = self._places.wait_for(span.parent_id, span.trace_id, now)
         if isinstance(inside, Scope) and inside.is_empty:
-            inside.failure = str(span.attributes.get("error.type") or "error")
+            inside.failure = error
 
     # Log events
 
@@ -352,6 +360,7 @@ class Assembler:
         if self._without_arguments:
             # No longer than their turn is open after its end.
             self._take_without_arguments(now - min(_LOGS_SECONDS, self._grace), now)
+        self._outcomes.tick(now)
         self._calls.tick(now)
         self._turns.tick(now)
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Final
+
 from turnwatch.core.events import MISSING
 from turnwatch.sources.spans.above import Above, is_sub_agent
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of
 from turnwatch.sources.spans.hints import called_agent, give_hints
 from turnwatch.sources.spans.loose import LooseCalls
-from turnwatch.sources.spans.placing import CallPlace, Places
+from turnwatch.sources.spans.outcomes import OpenOutcomes
+from turnwatch.sources.spans.placing import CallPlace, Place, Places
 from turnwatch.sources.spans.recording import merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
 from turnwatch.sources.spans.span import SERVER, SpanData
 from turnwatch.sources.spans.stops import is_last_reply
 from turnwatch.sources.spans.told_again import ToldAgain, waits
 from turnwatch.sources.spans.turns import Turns
+
+# Spans that stand for one call: its tool's, other instrumentations' and those of MCP.
+_MAX_NESTING: Final = 8
 
 
 class Calls:
@@ -23,12 +30,14 @@ class Calls:
         places: Scopes by span.
         above: Finds the scope in which a span counts.
         turns: Counts.
+        outcomes: Holds the ends of calls that spans inside them may tell more of.
     """
 
-    def __init__(self, places: Places, above: Above, turns: Turns) -> None:
+    def __init__(self, places: Places, above: Above, turns: Turns, outcomes: OpenOutcomes) -> None:
         self._places = places
         self._above = above
         self._turns = turns
+        self._outcomes = outcomes
         self._loose = LooseCalls()
         self._told = ToldAgain()
         self.second = 0
@@ -47,7 +56,8 @@ class Calls:
         """Take a tool call in."""
         above = self._above.of(span, now)
         if above is None:
-            self._take_second(span)
+            fact.awaits = False
+            self._take_second(span, fact)
             return
         place = CallPlace(fact, above, called_agent(span, fact))
         self._places.came(span.span_id, place)
@@ -69,10 +79,10 @@ class Calls:
     def _merge_inner_tools(fact: ToolFact, below: Scope) -> None:
         """Take in the spans of other instrumentations that lie inside this one and stand for the same call."""
         inner_calls, below.seen_by_mcp = below.seen_by_mcp, None
-        if inner_calls and len(inner_calls) == 1 and inner_calls[0].call.outcome == "error":
-            below.failure = below.failure or inner_calls[0].call.error_type or "error"
         if below.failure is not None and fact.call.outcome != "error":
-            fact.call.outcome, fact.call.error_type = "error", below.failure
+            fact.fail(below.failure)
+        if inner_calls and len(inner_calls) == 1:
+            fact.hear(inner_calls[0])
         left: list[Fact] = []
         for inner in below.pending or ():
             if isinstance(inner, ToolFact) and inner.scope != fact.scope and is_same_tool(inner.call, fact.call):
@@ -82,20 +92,20 @@ class Calls:
                 fact.call.call_id = fact.call.call_id or inner.call.call_id
                 fact.call.result = fact.call.result or inner.call.result
                 fact.counted = fact.counted or inner.counted
-                if inner.call.outcome == "error":
-                    fact.call.outcome = "error"
-                    fact.call.error_type = fact.call.error_type or inner.call.error_type
+                inner.awaits = False
+                fact.hear(inner)
             else:
                 left.append(inner)
         below.pending = left or None
 
     def take_mcp(self, span: SpanData, fact: ToolFact, now: float) -> None:
         """Take in a tool call as an MCP client or server saw it."""
+        fact.awaits = span.kind != SERVER
         below = self._places.take(span.span_id)
         if below is not None:
             inner, below.seen_by_mcp = below.seen_by_mcp, None  # the server's view of this call
-            if inner and inner[0].call.outcome == "error" and fact.call.outcome != "error":
-                fact.call.outcome, fact.call.error_type = "error", inner[0].call.error_type
+            if inner:
+                fact.hear(inner[0])
         if not span.parent_id and span.kind == SERVER:
             # A server that was told of no trace: whoever called it sees the call as well.
             if below is not None:
@@ -103,9 +113,9 @@ class Calls:
             return
         above = self._above.of(span, now)
         if above is None:
-            self._take_second(span)
+            self._take_second(span, fact)
             return
-        self._places.came(span.span_id, CallPlace(fact, above))
+        self._places.came(span.span_id, CallPlace(fact, above, parent_id=span.parent_id))
         if below is not None:
             self._turns.join(below, above, now)
             above = above.found()
@@ -116,12 +126,50 @@ class Calls:
         if not span.parent_id:
             self._turns.finish(above, None, span, now)
 
-    def _take_second(self, span: SpanData) -> None:
+    def _take_second(self, span: SpanData, fact: ToolFact | None = None) -> None:
         """A span inside one that was told of already, which stands for the same call."""
         self.second += 1
         place = self._places.of(span.parent_id)
         if place is not None:
             self._places.came(span.span_id, place)
+        if fact is not None:
+            self._hear_inside(place, fact)
+
+    def _hear_inside(self, place: Place | None, inner: ToolFact) -> None:
+        """Take from a span inside a call, which came after it, how it ended."""
+        for call in self._round(place):
+            outer = self._waiting(call)
+            if outer is not None:
+                outer.hear(inner)
+                self._outcomes.told(outer)
+                return
+            if call.tool is not None and inner.awaits is False:
+                self._outcomes.learn(call.scope, call.tool, tells=True)  # too late for this one
+
+    def fail(self, place: CallPlace, error_type: str) -> None:
+        """A step inside a call, which came after it, has failed, and the call with it."""
+        for call in self._round(place):
+            outer = self._waiting(call)
+            if outer is not None:
+                outer.fail(error_type)
+                self._outcomes.told(outer)
+                return
+
+    def _round(self, place: Place | None) -> Iterator[CallPlace]:
+        """The spans of one call that lie round each other, from this one outwards."""
+        for _ in range(_MAX_NESTING):
+            if not isinstance(place, CallPlace):
+                return
+            yield place
+            place = self._places.of(place.parent_id)
+
+    def _waiting(self, call: CallPlace) -> ToolFact | None:
+        """The tool call of a span, as long as its end has not been counted."""
+        above = call.above.found()
+        for fact in (*(above.pending or ()), *(above.seen_by_mcp or ())):
+            if type(fact) is ToolFact and fact.span_id == call.span_id:
+                return fact
+        return self._outcomes.of(call.span_id)
 
     def take_model(self, span: SpanData, fact: ModelFact, now: float) -> None:
         """Take a model call in."""
@@ -163,7 +211,8 @@ class Calls:
         if alone is None or waits(alone):
             if alone is not None:
                 fact = self._one_fact(fact, alone, above, now)
-            self._told.note_above(fact, above)
+            if fact.attributes:
+                self._told.note_above(fact, above)
             self._turns.add(above, fact, now)
         else:
             self.second += 1  # it has been counted in a turn of its own

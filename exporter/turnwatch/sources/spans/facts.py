@@ -32,10 +32,11 @@ class ToolFact:
     Attributes:
         call: The call, its arguments and what came of it.
         counted: Somebody counts this call already.
+        awaits: Whether a span inside is yet to tell how the call ended; None where nothing shows that or the contrary.
         weight: About how many bytes it takes while it waits.
     """
 
-    __slots__ = ("call", "counted", "dialect", "end_ns", "scope", "span_id", "start_ns", "weight")
+    __slots__ = ("awaits", "call", "counted", "dialect", "end_ns", "scope", "span_id", "start_ns", "weight")
 
     def __init__(self, span: SpanData, dialect: Dialect, call: ToolCall) -> None:
         self.call = call
@@ -45,9 +46,23 @@ class ToolFact:
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
         self.weight = span.weight
+        self.awaits: bool | None = None
         self.counted = span.shape.may_be_counted and (
             is_counted(span.attributes) or _is_counted_tool(span.attributes, call.tool)
         )
+
+    def fail(self, error_type: str | None) -> None:
+        """Take it from a span inside that the call failed."""
+        self.call.outcome = "error"
+        self.call.error_type = self.call.error_type or error_type
+        self.awaits = False
+
+    def hear(self, inner: ToolFact) -> None:
+        """Take over how the call ended from a span inside that stands for it as well."""
+        if inner.call.outcome == "error":
+            self.fail(inner.call.error_type)
+        if self.awaits is not False:
+            self.awaits = inner.awaits
 
 
 @final

@@ -23,16 +23,20 @@ class CallPlace:
         tool: The tool; None for a model call.
         agent: What to call a sub-agent that it runs.
         scope: Who wrote its span.
+        span_id: Its span.
+        parent_id: The span that this one lies in, which may stand for the same call; 0 where it does not matter.
         within: The sub-agent's turn that hangs under it, if there is one.
     """
 
-    __slots__ = ("above", "agent", "scope", "tool", "within")
+    __slots__ = ("above", "agent", "parent_id", "scope", "span_id", "tool", "within")
 
-    def __init__(self, fact: Fact, above: Scope, agent: str = "") -> None:
+    def __init__(self, fact: Fact, above: Scope, agent: str = "", parent_id: int = 0) -> None:
         self.above = above
         self.tool = fact.call.tool if type(fact) is ToolFact else None
         self.agent = agent
         self.scope = fact.scope
+        self.span_id = fact.span_id
+        self.parent_id = parent_id
         self.within: Scope | None = None
 
 

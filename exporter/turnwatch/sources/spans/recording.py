@@ -17,6 +17,7 @@ from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import Kept, LogFacts
 from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.only_agents import OnlyAgents
+from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.results import opened
 from turnwatch.sources.spans.scope import (
     SEVERAL,
@@ -46,10 +47,12 @@ class Recorder:
     Args:
         watch: Opens the turns.
         logs: What log events told beside the spans.
+        outcomes: Holds the ends of calls that spans inside them may tell more of.
     """
 
-    def __init__(self, watch: Watch, logs: LogFacts) -> None:
+    def __init__(self, watch: Watch, logs: LogFacts, outcomes: OpenOutcomes) -> None:
         self._watch = watch
+        self._outcomes = outcomes
         self._elsewhere = Watch(watch.settings, clock=watch.clock, prices=watch.prices)
         self._logs = logs
         self._complaints = Complaints()
@@ -247,6 +250,7 @@ class Recorder:
         scope.seen_by_mcp = None
         call = fact.call
         if self._is_told_of(scope, fact):
+            self._outcomes.told_beside(scope, fact)
             return
         if self._is_counted(scope, fact):
             return
@@ -268,7 +272,8 @@ class Recorder:
         if call.args is MISSING and call.input_hash is None:
             self._complain_of_arguments(scope, fact.dialect, fact.scope)
         turn.begin_call(call)
-        turn.end_call(call)
+        if not self._outcomes.holds(scope, turn, fact):
+            turn.end_call(call)
 
     def _is_told_of(self, scope: Scope, fact: ToolFact) -> bool:
         call_id = fact.call.call_id
@@ -298,6 +303,7 @@ class Recorder:
         if turn is None:
             return
         self.count_held(scope)
+        self._outcomes.end_all(scope)
         dialect = scope.agent_dialect
         if dialect is None or dialect.tool_calls == "either":
             self._count_asked(scope, answers=None)

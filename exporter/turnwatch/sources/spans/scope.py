@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from collections import deque
+from typing import TYPE_CHECKING, Final, final
 
 from turnwatch.core.events import ToolCall, Usage
 from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, is_same_tool_name
 from turnwatch.sources.spans.messages import Asked
+
+if TYPE_CHECKING:
+    from turnwatch.sources.spans.outcomes import HeldCall
 
 Fact = ToolFact | ModelFact
 _MAX_NESTING: Final = 64
@@ -81,6 +85,7 @@ class Scope:
             why it ended.
         without_usage: Who wrote the span of a model call that did not fail and tells of no tokens.
         model_starts: When the latest model calls began, where tool calls wait for log events while they come.
+        unended: Its calls from the first whose outcome may still change.
         due: When the turn is closed, in seconds of the feeder's clock; None while it is open.
     """
 
@@ -126,6 +131,7 @@ class Scope:
         "tools_by",
         "trace_id",
         "turn",
+        "unended",
         "unread_reply",
         "weight",
         "without_usage",
@@ -175,6 +181,7 @@ class Scope:
         self.recent_models: tuple[ToldModel, ...] = ()
         self.model_starts: list[int] | None = None
         self.call_ids: dict[str, ToldTool] | None = None
+        self.unended: deque[HeldCall] | None = None
         self.recent_tools: tuple[ToldTool, ...] = ()
         self.round = 0
         self.round_end_ns = 0

@@ -35,8 +35,8 @@ class ToldAgain:
 
     def clear(self) -> None:
         """Forget all calls."""
-        self._alone.clear()
-        self._above.clear()
+        self._alone.calls.clear()
+        self._above.calls.clear()
         self._waiting.clear()
 
     def may_happen(self, fact: ModelFact, conversation: str | None, service: str) -> bool:
@@ -76,14 +76,14 @@ class ToldAgain:
 
     def take_alone(self, fact: ModelFact) -> Scope | None:
         """The scope of the same call, told of as a trace of its own; it is not to be told of a third time."""
-        return self._taken(self._alone, fact)
+        return self._taken(self._alone, fact) if self._alone.calls else None
 
     def take_above(self, fact: ModelFact) -> Scope | None:
         """The scope of the same call, counted where its framework has it; it is not to be told of a third time."""
-        return self._taken(self._above, fact)
+        return self._taken(self._above, fact) if self._above.calls else None
 
     def _taken(self, calls: _ByReply, fact: ModelFact) -> Scope | None:
-        scope = calls.take(fact) if calls else None
+        scope = calls.take(fact)
         if scope is not None:
             self._happens[scope.service] = True
             if len(self._happens) > _SERVICES:
@@ -112,28 +112,21 @@ class _ByReply:
     """Calls by what shows other spans to tell of the same reply."""
 
     def __init__(self) -> None:
-        self._calls: OrderedDict[Hashable, list[_Told]] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._calls)
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._calls.clear()
+        self.calls: OrderedDict[Hashable, list[_Told]] = OrderedDict()
 
     def put(self, replies: Iterable[Hashable], fact: ModelFact, scope: Scope) -> None:
         """Remember a call under each of these."""
         told = _Told(fact, scope)
         for reply in replies:
-            self._calls[reply] = [*self._calls.get(reply, ())[-_SAME_REPLIES:], told]
-            self._calls.move_to_end(reply)
-            if len(self._calls) > _REMEMBERED:
-                self._calls.popitem(last=False)
+            self.calls[reply] = [*self.calls.get(reply, ())[-_SAME_REPLIES:], told]
+            self.calls.move_to_end(reply)
+            if len(self.calls) > _REMEMBERED:
+                self.calls.popitem(last=False)
 
     def take(self, fact: ModelFact) -> Scope | None:
         """The scope of the call that this span tells of as well."""
         for reply in _replies(fact):
-            for told in self._calls.get(reply, ()):
+            for told in self.calls.get(reply, ()):
                 if told.scope is not None and _is_same_reply(told, fact):
                     scope, told.scope = told.scope.found(), None
                     return scope

@@ -9,6 +9,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
+from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import Places
 from turnwatch.sources.spans.recording import BY_START, Recorder, knows_better, merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
@@ -37,6 +38,7 @@ class Turns:
     Args:
         watch: Opens the turns; its settings bound how many are open.
         places: Told of scopes that are no longer waited for.
+        outcomes: Holds the ends of calls that spans inside them may tell more of.
         grace_seconds, settle_seconds, idle_seconds, name_seconds, on_end: See Assembler.
     """
 
@@ -44,6 +46,7 @@ class Turns:
         self,
         watch: Watch,
         places: Places,
+        outcomes: OpenOutcomes,
         *,
         grace_seconds: float,
         settle_seconds: float,
@@ -59,7 +62,7 @@ class Turns:
         self._name_seconds = name_seconds
         self._on_end = on_end
         self.logs = LogFacts()
-        self._recorder = Recorder(watch, self.logs)
+        self._recorder = Recorder(watch, self.logs, outcomes)
         self._bound = watch.settings.bounds.open_turns
         # Each ordered by the time that matters to it, so that looking for what is due looks at that only.
         self._unsettled: dict[Scope, None] = {}  # calls wait here
