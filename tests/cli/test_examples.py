@@ -31,7 +31,7 @@ def commands() -> Iterator[str]:
     yield ""
     for name in COMMANDS:
         yield name
-        group = typer.main.get_command(app_for([name])).commands[name]  # type: ignore[attr-defined]
+        group = typer.main.get_command(app_for([name])).commands[name]
         yield from (f"{name} {inner}" for inner in getattr(group, "commands", ()))
 
 

@@ -1,4 +1,4 @@
-"""How ``scan``, ``tune`` and ``backfill`` end: output that cannot be written, signals, text that is not in UTF-8."""
+"""How commands end: output that cannot be written, files that cannot, signals, text that is not in UTF-8."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import Result
@@ -25,6 +26,8 @@ COMMANDS = {
     "tune --json": [],
     "backfill": ["--from", "2026-06-01"],
 }
+OTHERS = ["pack render --out", "pack check", "kill"]
+"""Commands that read no runs. Those that end with a place want one."""
 WRITING = [("scan", "--html"), ("scan", "--junit"), ("tune", "--out"), ("backfill", "--out")]
 
 # The cursor is hidden while a bar is drawn, and must be there again afterwards.
@@ -46,7 +49,7 @@ def run(*arguments: object) -> Result:
 
 def process(command: str, *arguments: object, **more: object) -> subprocess.CompletedProcess[bytes]:
     words = [sys.executable, "-m", "turnwatch", *command.split(), *map(str, arguments), *COMMANDS[command]]
-    return subprocess.run(words, timeout=60, stderr=subprocess.PIPE, check=False, **more)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(words, timeout=60, stderr=subprocess.PIPE, check=False, **more)
 
 
 @pytest.mark.untraced
@@ -57,6 +60,50 @@ def test_a_full_standard_output_is_an_error_in_one_line(command: str, runs: Path
         ended = process(command, runs, stdout=full)
     assert (ended.returncode, ended.stderr.count(b"Traceback")) == (2, 0)
     assert ended.stderr.splitlines()[-1].endswith(b"cannot be written: No space left on device")
+
+
+def other(command: str, folder: Path, **more: Any) -> subprocess.CompletedProcess[bytes]:
+    """The process of a command that reads no runs."""
+    place = {"pack render --out": [str(folder / "pack")], "kill": ["c-17"]}.get(command, [])
+    words = [sys.executable, "-m", "turnwatch", *command.split(), *place]
+    environment = {**os.environ, "TURNWATCH_KILL_DIR": str(folder / "kills")}
+    return subprocess.run(words, timeout=60, stderr=subprocess.PIPE, check=False, cwd=folder, env=environment, **more)
+
+
+@pytest.mark.untraced
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.parametrize("command", [*OTHERS, "--help", "--version"])
+def test_a_full_standard_output_is_an_error_in_one_line_of_every_command(command: str, tmp_path: Path):
+    with Path("/dev/full").open("wb") as full:
+        ended = other(command, tmp_path, stdout=full)
+    assert (ended.returncode, ended.stderr.count(b"Traceback")) == (2, 0)
+    assert b"No space left on device" in ended.stderr.splitlines()[-1]
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("command", OTHERS)
+def test_every_command_ends_when_nobody_reads_its_output(command: str, tmp_path: Path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as gone:
+        ended = other(command, tmp_path, stdout=gone)
+    assert (ended.returncode, ended.stderr.count(b"Traceback")) == (141, 0)
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("command", ["scan", "scan --json", "pack check"])
+def test_a_closed_standard_output_is_no_fault(command: str, runs: Path):
+    words = [*command.split(), *([str(runs)] if command.startswith("scan") else [])]
+    shell = 'exec "$0" -m turnwatch "$@" >&-'
+    ended = subprocess.run(["sh", "-c", shell, sys.executable, *words], timeout=60, capture_output=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_a_file_that_cannot_be_written_is_named_in_one_line(tmp_path: Path):
+    (tmp_path / "dashboards").write_text("a file, where a folder is wanted")
+    result = run("pack", "render", "--out", tmp_path)
+    assert isinstance(result.exception, TurnwatchError)
+    assert str(result.exception) == f"{tmp_path / 'dashboards'}: File exists"
 
 
 @pytest.mark.untraced

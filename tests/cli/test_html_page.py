@@ -84,7 +84,7 @@ def written(tmp_path: Path) -> Callable[..., Page]:
         done = CliRunner().invoke(scan_app, [str(file), "--html", str(html), *arguments])
         assert done.exit_code == code, done.output
         page = Page(html.read_text("utf-8"))
-        page.source = html.read_text("utf-8")  # type: ignore[attr-defined]
+        page.source = html.read_text("utf-8")
         return page
 
     return scan
@@ -222,7 +222,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 def served(tmp_path: Path) -> Iterator[str]:
     """Where a server of this machine serves the folder."""
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path))
-    handler.log_message = lambda *_: None  # type: ignore[attr-defined]
+    handler.log_message = lambda *_: None
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"

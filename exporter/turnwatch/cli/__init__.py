@@ -6,16 +6,20 @@ command that was asked for is imported, so that one command neither waits for an
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.metadata
 import inspect
+import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Final
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
 from typer.models import CommandInfo
 
+from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.examples import epilog_of
 from turnwatch.errors import TurnwatchError
 
@@ -38,9 +42,11 @@ UNUSABLE_INPUT: Final = 2
 def main() -> None:
     """Run the command line of this process and exit."""
     arguments = sys.argv[1:]
+    if sys.stdout is None:  # closed by whoever started this
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 open to the end
     try:
         app_for(arguments)(args=arguments, prog_name="turnwatch")
-    except TurnwatchError as error:
+    except (TurnwatchError, OSError) as error:  # the latter where the help cannot be written
         typer.echo(f"turnwatch: {error}", err=True)
         sys.exit(UNUSABLE_INPUT)
 
@@ -66,20 +72,29 @@ def _mount(app: typer.Typer, name: str, help_line: str) -> None:
     command: typer.Typer = getattr(importlib.import_module(f"turnwatch.cli.{name}"), f"{name}_app")
     if len(command.registered_commands) == 1 and command.registered_callback is None:
         command.registered_commands[0].name = name
-        _explain(command.registered_commands[0], name)
+        _complete(command.registered_commands[0], name)
         app.add_typer(command)
     else:
         for one in command.registered_commands:
-            _explain(one, f"{name} {one.name}")
+            _complete(one, f"{name} {one.name}")
         app.add_typer(command, name=name, help=help_line, epilog=epilog_of(name))
 
 
-def _explain(command: CommandInfo, name: str) -> None:
-    """Give a command its help: what its function says, and examples."""
-    paragraphs = (inspect.getdoc(command.callback) or "").split("\n\n")
+def _complete(command: CommandInfo, name: str) -> None:
+    """Give a command what all have: its help, which is what its function says and examples, and a way to end."""
+    function = command.callback
+    assert function is not None
+    paragraphs = (inspect.getdoc(function) or "").split("\n\n")
     # Where a line ends in the source is nothing to a terminal.
     command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
     command.epilog = epilog_of(name)
+
+    @functools.wraps(function)
+    def ending_in_order(*args: Any, **kwargs: Any) -> None:
+        with ending_like_a_filter():
+            function(*args, **kwargs)
+
+    command.callback = ending_in_order
 
 
 def _only_a_name() -> None:

@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 
 from turnwatch.cli.durations import seconds_of
-from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.unread import UNREADABLE, UnreadPlaces
@@ -89,11 +88,7 @@ def backfill_command(
     settings = load_settings(path=config)
     labels = _labels(label or [])
     refuse_unfit((out,), paths)
-    with (
-        ending_like_a_filter(),
-        closing(EventLog(settings, starting, spacing)) as log,
-        closing(History(labels)) as history,
-    ):
+    with closing(EventLog(settings, starting, spacing)) as log, closing(History(labels)) as history:
         with ReadingBar() as bar:
             unread = UnreadPlaces(bar)
             for item in scan(paths, format=file_format, new_watch=log.new_watch, reading=bar):

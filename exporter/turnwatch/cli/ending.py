@@ -1,7 +1,8 @@
-"""How a command that reads files ends when it is stopped, or when what it writes cannot be written."""
+"""How a command ends when it is stopped, or when something cannot be read or written."""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sqlite3
@@ -23,6 +24,7 @@ NOBODY_READS: Final = 141
 """Exit code when whoever read the output has gone: 1 may have another meaning."""
 
 _ENDING: Final = ("SIGTERM", "SIGHUP")
+_WRITING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class _ToldToEndError(BaseException):
@@ -40,7 +42,7 @@ def ending_like_a_filter() -> Iterator[None]:
     standard output's encoding does not have is written as "?".
 
     Raises:
-        TurnwatchError: No room for a temporary file, or standard output cannot be written.
+        TurnwatchError: Something could not be read or written. The message says what.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -57,8 +59,17 @@ def ending_like_a_filter() -> Iterator[None]:
         raise typer.Exit(NOBODY_READS) from None
     except (OSError, sqlite3.OperationalError) as error:
         _give_up_output()
-        said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise TurnwatchError(f"standard output or a temporary file cannot be written: {said}") from None
+        raise TurnwatchError(_said_of(error)) from None
+
+
+def _said_of(error: OSError | sqlite3.OperationalError) -> str:
+    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    name = getattr(error, "filename", None)
+    if name is not None:
+        return f"{name}: {said}"
+    if isinstance(error, sqlite3.OperationalError) or error.errno in _WRITING:
+        return f"standard output or a temporary file cannot be written: {said}"
+    return said
 
 
 @contextmanager

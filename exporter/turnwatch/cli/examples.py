@@ -30,7 +30,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "serve": (
         "turnwatch serve",
-        "turnwatch serve --forward http://collector:4318     # between agents and collector",
+        "turnwatch serve --forward http://collector:4318     # on the way to a collector",
         "turnwatch serve --config turnwatch.yaml --no-grpc",
     ),
     "top": (

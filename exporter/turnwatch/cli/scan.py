@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 import orjson
 import typer
 
-from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.html_report import HtmlReport
 from turnwatch.cli.json_text import json_text
 from turnwatch.cli.output_file import refuse_unfit
@@ -107,14 +106,13 @@ def scan_command(
     settings = load_settings(path=config)
     refuse_unfit((html, junit), paths)
     gc.set_threshold(*COLLECT_AFTER)
-    with ending_like_a_filter():
-        scanning = _Scanning(settings, as_json=as_json, html=html, junit=junit)
-        with ReadingBar(prints_meanwhile=as_json) as bar:
-            unread = UnreadPlaces(bar)
-            for item in scan(paths, format=file_format, new_watch=scanning.new_watch, reading=bar):
-                scanning.take(item, unread)
-            unread.name_the_rest()
-        scanning.end()
+    scanning = _Scanning(settings, as_json=as_json, html=html, junit=junit)
+    with ReadingBar(prints_meanwhile=as_json) as bar:
+        unread = UnreadPlaces(bar)
+        for item in scan(paths, format=file_format, new_watch=scanning.new_watch, reading=bar):
+            scanning.take(item, unread)
+        unread.name_the_rest()
+    scanning.end()
     if unread:
         raise typer.Exit(UNREADABLE)
     if not scanning.table.turns:

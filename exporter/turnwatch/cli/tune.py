@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import orjson
 import typer
 
-from turnwatch.cli.ending import ending_like_a_filter
 from turnwatch.cli.json_text import json_text
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
@@ -71,16 +70,15 @@ def tune_command(
     thresholds = AlertThresholds(settings)
     said = Outcomes(outcomes)
     runs = Runs(settings)
-    with ending_like_a_filter():
-        with ReadingBar() as bar:
-            unread = UnreadPlaces(bar)
-            for item in scan(paths, format=file_format, new_watch=runs.new_watch, reading=bar):
-                if isinstance(item, Unread):
-                    unread.name(item)
-                else:
-                    runs.add(item.state, *said.of(item))
-            unread.name_the_rest()
-        _report(runs, said, settings, thresholds, as_json=as_json, out=out, present=present, min_turns=min_turns)
+    with ReadingBar() as bar:
+        unread = UnreadPlaces(bar)
+        for item in scan(paths, format=file_format, new_watch=runs.new_watch, reading=bar):
+            if isinstance(item, Unread):
+                unread.name(item)
+            else:
+                runs.add(item.state, *said.of(item))
+        unread.name_the_rest()
+    _report(runs, said, settings, thresholds, as_json=as_json, out=out, present=present, min_turns=min_turns)
     if unread:
         raise typer.Exit(UNREADABLE)
 
