@@ -203,7 +203,7 @@ async def test_concurrent_turns_do_not_mix(watch: Watch):
                 assert tw.current_turn() is turn
             return turn.tool_calls, turn.state.duplicates == 1
 
-    assert await asyncio.gather(*(run(number) for number in range(100))) == [(3, True)] * 100
+    assert await asyncio.gather(*(run(number) for number in range(1_000))) == [(3, True)] * 1_000
 
 
 def test_a_nested_turn_is_a_child_in_the_same_conversation(watch: Watch):
