@@ -49,7 +49,7 @@ class ToolCall:
         tool: The tool's name as the agent asked for it.
         args: The arguments, any object, or JSON text; MISSING when the source did not capture them.
         canonical: The canonical form of the arguments while the call runs: they may be changed meanwhile.
-        identity: What the engine takes the call for, once it has judged it.
+        identity: What the engine takes the call for while it is judged.
         input_hash: ``turnwatch.input_hash(tool, args)``, or None when the arguments are missing.
         result: Evidence of the result, or of the error text when outcome is "error"; None when unknown.
         outcome: "ok", "error", "cached" (answered without running) or "denied" (refused by a guard).

@@ -133,7 +133,7 @@ class TurnState(TurnCounts):
                 call.ended = watch.clock()
             ended = call.ended
         new, repeat_result, stale_calls = self._judge(call)
-        call.canonical = None  # a file's calls outlive their end, and orjson's bytes take 4 KB each, however short
+        call.canonical = call.identity = None  # calls are kept, at 4 KB of orjson's each, or filled anew for the next
         with watch.lock:
             in_turn = self._tools.get(call.tool) or self._tool(call.tool)
             in_turn.call_ended(call.outcome)
