@@ -13,7 +13,7 @@ from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.haystack import reply_meta
 from turnwatch.sources.spans.results import result_of
 from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA
-from turnwatch.sources.spans.span import NO_ATTRIBUTES, SMALL_SPAN_BYTES, SpanData
+from turnwatch.sources.spans.span import NO_ATTRIBUTES, SMALL_SPAN_BYTES, SpanData, weight_of
 from turnwatch.sources.spans.usage import usage_of
 from turnwatch.sources.spans.values import first, first_text, json_of, shortened, unquoted
 
@@ -45,11 +45,11 @@ class ToolFact:
         self.span_id = span.span_id
         self.start_ns = span.start_ns
         self.end_ns = span.end_ns
-        self.weight = span.weight
+        attributes, shape = span.attributes, span.shape
+        kept = map(attributes.get, shape.kept_of_tool)
+        self.weight = span.weight if span.events else SMALL_SPAN_BYTES + weight_of(kept)
         self.awaits: bool | None = None
-        self.counted = span.shape.may_be_counted and (
-            is_counted(span.attributes) or _is_counted_tool(span.attributes, call.tool)
-        )
+        self.counted = shape.may_be_counted and (is_counted(attributes) or _is_counted_tool(attributes, call.tool))
 
     def fail(self, error_type: str | None) -> None:
         """Take it from a span inside that the call failed."""

@@ -49,6 +49,7 @@ class Shape:
         is_of_interest: They can play a part, whatever they are called.
         roles: What tells their part by the value of an attribute.
         tool_name, arguments, result, call_id, input_hash, failed_when: Of a tool call.
+        kept_of_tool: What of a tool call is kept while it waits.
         model_name, provider, response_id: Of a model call.
         agent_name, conversation: Of an agent.
         is_of_sub_agent: They belong to a sub-agent, which may have no span of its own.
@@ -75,6 +76,7 @@ class Shape:
         "is_of_interest",
         "is_of_sub_agent",
         "is_unrelated",
+        "kept_of_tool",
         "may_be_counted",
         "may_name_agent",
         "model_name",
@@ -100,6 +102,7 @@ class Shape:
         self.tool_name = there(_TOOL["name"])
         self.arguments = there(_TOOL["arguments"])
         self.result = there(_TOOL["result"])
+        self.kept_of_tool = self.arguments + self.result
         self.call_id = there(_TOOL["call_id"])
         self.input_hash = there(_TOOL["input_hash"])
         self.failed_when = tuple(rule for rule in _TOOL["failed_when"] if rule[0] in names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Final, Protocol, final
 
 from turnwatch.sources.spans.shapes import shape_of
@@ -98,15 +98,16 @@ class SpanData:
     @property
     def weight(self) -> int:
         """About how many bytes it takes: its longer texts, and as much again as a small span takes in all."""
-        weight = SMALL_SPAN_BYTES + _weight_of(self.attributes)
+        weight = SMALL_SPAN_BYTES + weight_of(self.attributes.values())
         for event in self.events:
-            weight += _weight_of(event.attributes)
+            weight += weight_of(event.attributes.values())
         return weight
 
 
-def _weight_of(attributes: Mapping[str, Any]) -> int:
+def weight_of(values: Iterable[object]) -> int:
+    """About how many bytes the longer ones of these values take."""
     weight = 0
-    for value in attributes.values():
+    for value in values:
         if type(value) is str:
             weight += len(value)
         elif isinstance(value, (list, dict, bytes)):
