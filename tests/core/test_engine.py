@@ -308,6 +308,15 @@ def test_even_patient_polls_end():
     assert verdicts(polls([60.0] * 130, polling=True)) == [("stale_repeat", "warn", 60), ("stale_repeat", "stuck", 120)]
 
 
+@pytest.mark.parametrize(("tool", "polling"), [("get_job", True), ("wait_for_job", None)])
+def test_a_poll_is_no_stale_call_until_it_is_stuck(tool, polling):
+    engine, stale = Engine(), []
+    for second in map(float, range(20)):
+        engine.observe(call(tool, {"id": 1}, "running", polling=polling, started=second, ended=second))
+        stale.append(engine.last.stale_calls)
+    assert stale == [0] + [1] * 18 + [20]
+
+
 def test_a_pace_is_as_good_as_a_hint():
     assert stuck_at(polls([2.0**n for n in range(8)])) is None
     assert stuck_at(polls([2.0] * 8)) == 4

@@ -297,10 +297,14 @@ class Engine:
                 self._asking_around.observe(call, result, empty, known, self.calls, self._round, self._novel, t)
             )
         if known:
+            patient = waits or (answer.paced and answer.wait is not None and not changes)
+            polled = polling.polled(call.tool, answer, t) if patient else None
             if not answer.nearly and question.in_round == 1:
-                self._noted().stale_calls = answer.rounds
-            if waits or (answer.paced and answer.wait is not None and not changes):
-                findings.append(polling.polled(call.tool, answer, t))
+                # What is meant to be asked again is one round until it is stuck, or every third poll would page.
+                waiting = waits and (polled is None or polled.severity != "stuck")
+                self._noted().stale_calls = 1 if waiting else answer.rounds
+            if patient:
+                findings.append(polled)
                 return
             if self._stands_still(answer.novel_at_first, answer.rounds, t.stale_novel):
                 findings.append(repeating.stale(call.tool, answer, t))

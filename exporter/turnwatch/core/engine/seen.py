@@ -12,7 +12,7 @@ class Seen:
         repeat_result: Against the previous identical call of the turn: "same", "changed", or "unknown" when
             one of the two results is not known; None when there was no identical call before.
         stale_calls: Rounds of this same call with this same result while nothing changed, the first one
-            included; 0 when this is not a stale call.
+            included; 0 when this is not a stale call, 1 when it is a poll that is not stuck.
         stuck: Whether it belongs to a pattern that is stuck, reported before or not.
     """
 
