@@ -8,7 +8,7 @@ import sys
 import turnwatch as tw
 
 
-def search_orders(customer_id: str) -> list[str]:  # noqa: ARG001
+def search_orders(customer_id: str) -> list[str]:  # noqa: ARG001 it finds nothing anyway
     """Stand in for a tool that finds nothing."""
     return []
 

@@ -26,8 +26,8 @@ sys.path.insert(0, str(ROOT / "tests" / "pack"))
 from hour_of_data import HOUR, NEEDS_DAYS, write_blocks  # noqa: E402 - it stands with the tests that use it too
 from story import Incident  # noqa: E402 - it imports the above
 
-from turnwatch.demo.loopback import get_json  # noqa: E402
-from turnwatch.demo.servers import running_prometheus  # noqa: E402
+from turnwatch.demo.loopback import get_json  # noqa: E402 - as above
+from turnwatch.demo.servers import running_prometheus  # noqa: E402 - as above
 
 Json = dict[str, Any]
 

@@ -23,7 +23,7 @@ class _Section(BaseModel):
             raise SettingsError("\n".join(faults)) from None
 
     # As pydantic's own: what is read from files goes past it, to be checked strictly and as a whole.
-    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined] # functions have any
 
 
 class Budgets(_Section):

@@ -308,7 +308,7 @@ def test_the_public_hash_is_the_one_under_which_a_call_is_counted():
     assert tw.input_hash("poll", {"job": 1, "nonce": 3}) != tw.input_hash("poll", {"job": 1})
     assert tw.input_hash("poll", {"job": 1}) != plain
     assert tw.input_hash("poll", {"job": 1}, key=b"") == plain
-    assert tw.input_hash(["no", "name"], {"job": 1})  # type: ignore[arg-type]
+    assert tw.input_hash(["no", "name"], {"job": 1})
 
 
 def test_another_watch_does_not_take_the_key_of_the_process():

@@ -52,7 +52,7 @@ def gauge(watch: Watch, name: str, *labels: str) -> float:
 
 
 def call(turn: TurnState, tool: str, args: object, result: object = "same", **more: object) -> ToolCall:
-    made = ToolCall(tool, args, **more)  # type: ignore[arg-type]
+    made = ToolCall(tool, args, **more)
     turn.begin_call(made)
     made.result = Evidence.of(result)
     turn.end_call(made)
@@ -359,7 +359,7 @@ def test_a_second_end_changes_nothing_and_odd_reasons_are_unknown(watch: Watch):
 
 def test_a_broken_meter_changes_nothing_for_the_agent(clock: Clock, caplog: pytest.LogCaptureFixture):
     class Broken(Store):
-        def counter(self, name: str, *labels: str):  # type: ignore[no-untyped-def]
+        def counter(self, name: str, *labels: str):
             if name == "agent_duplicate_tool_calls_total":
                 raise OSError("disk full")
             return super().counter(name, *labels)
@@ -412,9 +412,9 @@ def test_names_that_are_no_text_are_counted_and_leave_the_scrape_whole(clock: Cl
     store = Store()
     watch = Watch(Settings(), store, clock=clock)
     registry.register(StoreCollector(store, lambda: watch))
-    turn = watch.open_turn(name, conversation_id=name)  # type: ignore[arg-type]
-    assert [turn.record(name, "aaaa") for _ in range(3)] == [1, 2, 3]  # type: ignore[arg-type]
-    turn.end_model(ModelCall(name, usage=Usage(1, 1)))  # type: ignore[arg-type]
+    turn = watch.open_turn(name, conversation_id=name)
+    assert [turn.record(name, "aaaa") for _ in range(3)] == [1, 2, 3]
+    turn.end_model(ModelCall(name, usage=Usage(1, 1)))
     turn.end()
     assert turn.duplicates == 1
     assert watch.faults == 0
@@ -426,7 +426,7 @@ def test_names_that_are_no_text_are_counted_and_leave_the_scrape_whole(clock: Cl
 @pytest.mark.parametrize("key", [1, b"x", ["x"], {}, object()])
 def test_a_hash_that_is_no_text_is_counted(watch: Watch, key: object):
     turn = watch.open_turn("bot")
-    assert [turn.record("search", key) for _ in range(2)] == [1, 2]  # type: ignore[arg-type]
+    assert [turn.record("search", key) for _ in range(2)] == [1, 2]
     assert watch.faults == 0
 
 

@@ -35,7 +35,7 @@ def raised_while_handling() -> None:
     try:
         raise ConnectionResetError
     except ConnectionResetError:
-        raise Wrapped  # noqa: B904
+        raise Wrapped  # noqa: B904 as tools do
 
 
 def hidden() -> None:

@@ -56,7 +56,7 @@ def test_a_loop_is_two_lines_that_name_the_conversation(lines: Any):
     about = f"agent=support tool=search_orders conversation=c-1 turn=t-1 trace={TRACE} reason="
     assert first.startswith("verdict=warn kind=")
     assert about in first
-    assert second == f'verdict=stuck kind=stale_repeat {about}"{turn.verdict.reason}"'  # type: ignore[union-attr]
+    assert second == f'verdict=stuck kind=stale_repeat {about}"{turn.verdict.reason}"'
     assert "C-7841" not in first + second
 
 

@@ -87,7 +87,7 @@ class Pages:
                 except OSError:  # whoever asked has gone
                     return
 
-            do_POST = do_GET  # noqa: N815
+            do_POST = do_GET  # noqa: N815 http.server's name
 
             def log_message(self, format, *args):
                 pass

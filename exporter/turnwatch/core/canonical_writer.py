@@ -59,15 +59,15 @@ class _Writer:
                 out.append(prefix)
                 cls = type(node)
                 if cls is str:
-                    out.append(_text(node))  # type: ignore[arg-type]
+                    out.append(_text(node))  # type: ignore[arg-type] # cls says so
                 elif node is None:
                     out.append("null")
                 elif cls is bool:
                     out.append("true" if node else "false")
                 elif cls is int:
-                    out.append(_integer(node))  # type: ignore[arg-type]
+                    out.append(_integer(node))  # type: ignore[arg-type] # cls says so
                 elif cls is float:
-                    out.append(_float(node))  # type: ignore[arg-type]
+                    out.append(_float(node))  # type: ignore[arg-type] # cls says so
                 else:
                     inner = self._open(node, cls, out)
                     if inner is not None:

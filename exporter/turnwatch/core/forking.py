@@ -51,7 +51,7 @@ def _in_parent() -> None:
 def _in_child() -> None:
     _held.clear()
     for lock in list(_all):
-        lock._at_fork_reinit()  # type: ignore[attr-defined]
+        lock._at_fork_reinit()  # type: ignore[attr-defined] # the stubs lack it
 
 
 if hasattr(os, "register_at_fork"):

@@ -49,10 +49,10 @@ class NullMeter:
 
     _series = _NullSeries()
 
-    def counter(self, name: str, *labels: str) -> Counter:  # noqa: ARG002
+    def counter(self, name: str, *labels: str) -> Counter:
         """A series that forgets."""
         return self._series
 
-    def histogram(self, name: str, *labels: str) -> Histogram:  # noqa: ARG002
+    def histogram(self, name: str, *labels: str) -> Histogram:
         """A series that forgets."""
         return self._series

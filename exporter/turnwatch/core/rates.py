@@ -69,7 +69,7 @@ class Rates:
         )
         return units / UNITS_PER_USD
 
-    def rates(self, at: float) -> Rates:  # noqa: ARG002
+    def rates(self, at: float) -> Rates:
         """These rates: they hold at any time."""
         return self
 

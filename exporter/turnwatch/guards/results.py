@@ -67,7 +67,7 @@ class Kept:
         """The content of a result; None where it cannot be had twice (a stream, an iterator) or is very large."""
         kind = type(result)
         if kind in _IMMUTABLE:
-            size = len(result) if kind is str or kind is bytes else 0  # type: ignore[arg-type]
+            size = len(result) if isinstance(result, str | bytes) else 0
             return cls("itself", result, size) if size <= MAX_RESULT_BYTES else None
         if isinstance(result, io.IOBase) or any(hasattr(result, name) for name in _CONSUMED) or _is_unread(result):
             return None

@@ -56,7 +56,7 @@ class History:
         self._known: dict[tuple[str, ...], tuple[_Series, bytes]] = {}
         self._latest: list[tuple[_Series, bytes]] = []
         self._buffered = 0
-        self._spool: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._spool: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 written until it is closed
 
     @property
     def series(self) -> int:
@@ -130,7 +130,7 @@ class History:
 def _number(value: float) -> bytes:
     if abs(value) < _EXACT and value == int(value):
         return b"%d" % value
-    text: str = repr(value) if math.isfinite(value) else floatToGoString(value)  # type: ignore[no-untyped-call]
+    text: str = repr(value) if math.isfinite(value) else floatToGoString(value)
     return text.encode()
 
 

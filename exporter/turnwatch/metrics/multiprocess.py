@@ -36,7 +36,7 @@ class _CounterSeries:
     def __init__(self, child: prometheus_client.Counter) -> None:
         self._child = child
 
-    def inc(self, amount: float = 1.0, exemplar: Exemplar | None = None) -> None:  # noqa: ARG002
+    def inc(self, amount: float = 1.0, exemplar: Exemplar | None = None) -> None:
         self._child.inc(amount)
 
 
@@ -46,7 +46,7 @@ class _HistogramSeries:
     def __init__(self, child: prometheus_client.Histogram) -> None:
         self._child = child
 
-    def observe(self, value: float, exemplar: Exemplar | None = None) -> None:  # noqa: ARG002
+    def observe(self, value: float, exemplar: Exemplar | None = None) -> None:
         self._child.observe(value)
 
 
@@ -159,9 +159,9 @@ class ReapingCollector:
     def collect(self) -> Iterable[Family]:
         """What all workers counted and what the living ones show."""
         for pid in _dead_workers(self._path):
-            mark_process_dead(pid, self._path)  # type: ignore[no-untyped-call]
+            mark_process_dead(pid, self._path)
         files = [str(file) for file in Path(self._path).glob("*.db") if _has_begun(file)]
-        families: Iterable[Family] = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]
+        families: Iterable[Family] = MultiProcessCollector.merge(files)
         return families
 
 

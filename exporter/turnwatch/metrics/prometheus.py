@@ -88,7 +88,7 @@ def _add_histogram(family: HistogramMetricFamily, labels: Labels, cell: Histogra
     for at, (bound, count) in enumerate(zip((*cell.bounds, float("inf")), cell.counts, strict=True)):
         below += count
         exemplar = _exemplar(cell.exemplars.get(at))
-        le = floatToGoString(bound)  # type: ignore[no-untyped-call]
+        le = floatToGoString(bound)
         buckets.append((le, float(below)) if exemplar is None else (le, float(below), exemplar))
     family.add_metric(labels, buckets, cell.total)
     family.add_sample(f"{family.name}_created", dict(zip(family._labelnames, labels, strict=True)), cell.created)

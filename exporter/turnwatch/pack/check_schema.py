@@ -5,6 +5,7 @@ The schemas come from grafana/grafana-foundation-sdk (``jsonschema/*.jsonschema.
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
@@ -117,7 +118,6 @@ def _as_meant(schema: Any) -> Any:
 
 def _jsonschema() -> ModuleType:
     try:
-        import jsonschema
+        return importlib.import_module("jsonschema")
     except ImportError:
         raise MissingExtraError("checking against Grafana's schemas", "pack") from None
-    return jsonschema  # type: ignore[no-any-return]

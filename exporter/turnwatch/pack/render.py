@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Mapping
@@ -158,7 +159,7 @@ def as_yaml(document: object) -> str:
 
 
 class _BlockDumper(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:
         """Write a value out wherever it stands: rule files are read by people and by parsers without aliases."""
         return True
 
@@ -183,7 +184,6 @@ def _evaluate(jsonnet: ModuleType, expression: str, home: Path) -> str:
 
 def _jsonnet() -> ModuleType:
     try:
-        import _jsonnet as jsonnet
+        return importlib.import_module("_jsonnet")
     except ImportError:
         raise MissingExtraError("rendering the pack", "pack") from None
-    return jsonnet  # type: ignore[no-any-return]

@@ -95,7 +95,7 @@ class Listener(uvicorn.Server):
         """Leave signals to whoever runs several listeners."""
         yield
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - uvicorn gives it
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, as uvicorn's own does, which gives a client a minute for its TLS handshake and half for its end."""
         config = self.config
         patience = None if config.ssl is None else self._handshake_seconds
@@ -133,7 +133,7 @@ class _PatientProtocol(HttpToolsProtocol):
     _got_somewhere = False
     _bytes_since = 0
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's own
         super().connection_made(transport)
         self._await_headers()
 

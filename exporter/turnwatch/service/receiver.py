@@ -150,7 +150,7 @@ class _LingeringResponse(Response):
         super().__init__(answer.body, answer.status_code)
         self.raw_headers = [*answer.raw_headers, (b"connection", b"close")]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         await send({"type": "http.response.body", "body": self.body, "more_body": True})
         left = _LINGER_BYTES

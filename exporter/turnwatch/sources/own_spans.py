@@ -7,6 +7,7 @@ call twice. Where another instrumentation's span for the same thing is current, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final
 
 try:
@@ -42,7 +43,7 @@ class OwnSpan:
 
     __slots__ = ("_span", "_token")
 
-    def __init__(self, span: Span, token: object) -> None:
+    def __init__(self, span: Span, token: Token[Context]) -> None:
         self._span = span
         self._token = token
 
@@ -64,7 +65,7 @@ class OwnSpan:
             self._span.set_attribute("error.type", error_type)
             self._span.set_status(trace.Status(trace.StatusCode.ERROR))
         try:
-            otel_context.detach(self._token)  # type: ignore[arg-type]
+            otel_context.detach(self._token)
         finally:
             self._span.end()
 

@@ -96,7 +96,7 @@ class Totals:
         self.tools: dict[str, ToolTotals] = {}
         self._already_stuck: LRUCache[TurnState, bool] = LRUCache(_MAX_OPEN)
 
-    def model_ended(self, turn: TurnState, call: ModelCall) -> None:  # noqa: ARG002
+    def model_ended(self, turn: TurnState, call: ModelCall) -> None:
         """A text reply may be what makes a turn stuck."""
         self._note_stuck(turn)
 

@@ -169,7 +169,7 @@ def serving_grafana(since_twelve):
             self.end_headers()
             self.wfile.write(sent)
 
-        do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815
+        do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 http.server's names
 
         def log_message(self, format, *args):
             """Say nothing."""

@@ -42,7 +42,7 @@ def answering(answer):
             seen.append((self.command, self.path, dict(self.headers)))
             answer(self)
 
-        do_GET = do_POST = handle_request  # noqa: N815
+        do_GET = do_POST = handle_request  # noqa: N815 http.server's names
 
         def reply(self, status, body="", **headers):
             self.send_response(status)

@@ -56,6 +56,6 @@ def test_why_a_run_ended(scanned, status, info, expected):
 
 
 def test_a_broken_run_is_named(scanned):
-    turns, unread = scanned(run(["what is this"]), name="x.traj.json")  # type: ignore[list-item]
+    turns, unread = scanned(run(["what is this"]), name="x.traj.json")
     assert turns == []
     assert unread == ["1: a message that cannot be read: a field is of another kind than in its format"]

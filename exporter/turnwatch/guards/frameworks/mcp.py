@@ -110,5 +110,5 @@ def _content(result: Any) -> object:
     content = getattr(result, "content", None)
     if not isinstance(content, list):
         return result
-    texts = [getattr(block, "text", None) for block in content]
-    return "\n".join(texts) if all(isinstance(text, str) for text in texts) else content  # type: ignore[arg-type]
+    texts = [text for block in content if isinstance(text := getattr(block, "text", None), str)]
+    return "\n".join(texts) if len(texts) == len(content) else content

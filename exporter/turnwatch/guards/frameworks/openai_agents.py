@@ -187,10 +187,10 @@ class TurnHooks(RunHooks[Any]):
 
 def as_agents_exception(stopped: TurnStopped) -> TurnStopped:
     """The same stop as an exception that the SDK lets pass, and adds its ``run_data`` to."""
-    made = _both(type(stopped))(  # type: ignore[arg-type]
+    made = _both(type(stopped))(  # type: ignore[arg-type] # mypy takes no class for hashable
         str(stopped), stop_reason=stopped.stop_reason, partial=stopped.partial, details=stopped.details
     )
-    made.run_data = None  # type: ignore[attr-defined]
+    made.run_data = None  # type: ignore[attr-defined] # of the SDK's class
     return made
 
 

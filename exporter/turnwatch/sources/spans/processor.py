@@ -105,7 +105,7 @@ class TurnSpanProcessor(SpanProcessor):
 
     # What the SDK calls
 
-    def on_start(self, span: Span, parent_context: Context | None = None) -> None:  # noqa: ARG002
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Remember an open span, and the turn and call in progress around it."""
         try:
             context, parent = span.context, span.parent
@@ -172,7 +172,7 @@ class TurnSpanProcessor(SpanProcessor):
         except Exception:
             self._watch.internal_error("the shutdown of the span processor")
 
-    def force_flush(self, timeout_millis: int = 30_000) -> bool:  # noqa: ARG002
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Count what waits only for time. Open turns stay open."""
         self._tick()
         return True
