@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
+import signal
 import threading
 import traceback
 
@@ -504,7 +506,7 @@ def test_errors_about_the_question_do_not_open_the_circuit(make_watch):
     watch = make_watch(tools=Tools(circuit=Circuit(failures=2)))
     gateway, _, ran = failing_gateway(watch, [ValueError() for _ in range(5)])
     for number in range(5):
-        with pytest.raises(ValueError, match="^$"):
+        with pytest.raises(ValueError, match=r"^$"):
             gateway.call("search.read", {"q": number})
     assert len(ran) == 5
 
@@ -664,6 +666,47 @@ def test_a_tool_that_calls_itself_through_the_gateway_does_not_wait_for_itself(w
 
     gateway = tw.ToolGateway(impls={"search": search}, watch=watch)
     assert gateway.call("search", {"q": "x"}) == "found"
+
+
+async def test_two_tools_that_call_each_other_do_not_wait_for_each_other(watch):
+    both_run = asyncio.Barrier(2)
+    ran: list[str] = []
+
+    async def tool(name: str, other: str) -> str:
+        ran.append(name)
+        if len(ran) > 2:
+            return "found"
+        await both_run.wait()
+        return await gateway.acall(other)
+
+    gateway = tw.ToolGateway(impls={"a": lambda: tool("a", "b"), "b": lambda: tool("b", "a")}, watch=watch)
+    async with asyncio.timeout(20):
+        assert await asyncio.gather(gateway.acall("a"), gateway.acall("b")) == ["found", "found"]
+    assert sorted(ran[:2]) == ["a", "b"]
+    assert len(ran) == 3  # one of them found the other under way, and the other did not wait for it
+
+
+def test_a_call_that_was_running_when_the_process_forked_is_not_waited_for_in_the_child(watch):
+    runs, go_on = threading.Event(), threading.Event()
+
+    def search() -> str:
+        runs.set()
+        go_on.wait(20)
+        return "found"
+
+    gateway = tw.ToolGateway(impls={"search": search}, watch=watch)
+    assert gateway.turn.tool_calls == 0  # its own turn is open, and the child's call belongs to it as well
+    thread = threading.Thread(target=gateway.call, args=("search",))
+    thread.start()
+    runs.wait(20)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that waits
+        go_on.set()
+        os._exit(0 if gateway.call("search") == "found" else 1)
+    go_on.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 async def test_a_plain_call_in_the_loop_does_not_wait_for_a_coroutine_of_that_loop(watch):
