@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.sources.spans.corpus import cases
 from tests.sources.spans.story import Story
 
+from turnwatch.settings import Settings
+from turnwatch.sources.scan import scan
 from turnwatch.sources.spans.complaints import page_about
 from turnwatch.sources.spans.dialect import BY_NAME, DIALECTS
 
@@ -104,3 +107,22 @@ def test_every_declared_scope_leads_to_a_page_that_is_there_and_every_page_is_le
     scopes = [(dialect.name, scope.rstrip("*")) for dialect in DIALECTS for scope in (*dialect.scopes, "")]
     led_to = {page_about(*about).rsplit("/", 1)[1] for about in [*scopes, ("genai", "my.app")]}
     assert led_to == set(PAGES)
+
+
+def _of_each_dialect():
+    """One case of each captured dialect: that with a loop, where there is one."""
+    found = {}
+    for case in cases():
+        if case.name == "loop" or case.dialect not in found:
+            found[case.dialect] = case
+    return found.values()
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.dialect) for case in _of_each_dialect()])
+def test_of_captured_spans_only_that_is_missed_which_they_lack(case, said):
+    for _ in scan(case.files("sdk-json"), Settings()):
+        pass
+    lacks = case.lacks()
+    for line in said():
+        missing = "usage" if "come without token counts" in line else "arguments"
+        assert missing in lacks or {"model calls", "tool calls"} & lacks
