@@ -312,6 +312,12 @@ def test_one_call_id_from_two_instrumentations_counts_once(story):
     assert story.all_turns()["bot"].tool_calls == 1
 
 
+def test_partial_spans_of_a_call_that_still_runs_count_once(story):
+    story.feed(*(story.tool(9, call_id="call_1", seconds=seconds) for seconds in (1, 2, 3)), story.agent(9))
+    turn = story.all_turns()["bot"]
+    assert (turn.tool_calls, turn.repeats) == (1, 0)
+
+
 def test_an_id_that_a_provider_uses_again_is_another_call(story):
     story.feed(story.tool(9, call_id="call_0"), story.tool(9, call_id="call_0", at=5), story.agent(9))
     assert story.all_turns()["bot"].tool_calls == 2
