@@ -1,7 +1,12 @@
 """--forward: everything, unchanged, and every loss counted."""
 
+import errno
 import gzip
+import os
+import shutil
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -125,6 +130,15 @@ def test_retry_after_is_waited_for_by_every_sender(passing):
     passing.post(turn_body())
     eventually(lambda: len(passing.receiver.got) == 2)
     assert time.monotonic() - asked > 1.5
+
+
+@pytest.mark.parametrize("asked_for", ["86400", "9" * 400], ids=["a day", "for ever"])
+def test_a_receiver_that_asks_for_very_long_is_asked_again_once_all_that_waited_is_given_up(passing, asked_for):
+    passing.receiver.answers = [(503, {"retry-after": asked_for})]
+    passing.post(turn_body())
+    eventually(lambda: passing.dropped(reason="expired") == 4)
+    passing.post(turn_body())
+    eventually(lambda: passing.forwarded() == 4)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 413, 301])
@@ -254,6 +268,35 @@ def test_what_a_kill_loses_is_counted_by_the_next_process(tmp_path, receiver):
         eventually(lambda: forwarded(service) == 4)
     with serving(tmp_path, "--forward", receiver.url) as service:
         assert dropped(service) == 0
+
+
+ON_A_FULL_DISK = """\
+import sys
+from pathlib import Path
+
+from turnwatch.service.ledger import Ledger
+
+folder = Path(sys.argv[1])
+(folder / "full").write_bytes(bytes(4096))
+try:
+    Ledger(folder / "forward-4318")
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def test_a_full_disk_costs_the_ledger_and_not_the_service(tmp_path):
+    mount = f"mount -t tmpfs -o size=4k tmpfs {tmp_path}"
+    if not shutil.which("unshare") or subprocess.run(["unshare", "-rm", "sh", "-c", mount], check=False).returncode:
+        pytest.skip("no file system of one's own can be had here, so none was filled")
+    run = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", f'{mount} && exec "$@"', "sh", sys.executable, "-c", ON_A_FULL_DISK, tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert (run.returncode, run.stdout.strip()) == (0, os.strerror(errno.ENOSPC))
 
 
 def test_without_forwarding_metrics_are_told_where_to_go(tmp_path):

@@ -114,7 +114,9 @@ class Forwarder:
     def _wait(self, state: tenacity.RetryCallState) -> float:
         error = state.outcome.exception() if state.outcome is not None else None
         if isinstance(error, _NotNow) and error.retry_after is not None:
-            self._not_before = max(self._not_before, time.monotonic() + error.retry_after)
+            # Past that, all that waits now is given up: by then the receiver is asked whether it has come round.
+            pause = min(error.retry_after, self._limits.forward_give_up_s)
+            self._not_before = max(self._not_before, time.monotonic() + pause)
             return error.retry_after
         return float(_BACKOFF(state))
 

@@ -44,7 +44,8 @@ class Ledger:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(self._file).st_size != _SIZE:
                 os.ftruncate(self._file, 0)
-                os.ftruncate(self._file, _SIZE)
+                # Not only stretched: on a full disk, the first write into a hole ends the process by SIGBUS.
+                os.write(self._file, bytes(_SIZE))
             self._numbers = mmap.mmap(self._file, _SIZE)
         except OSError:
             os.close(self._file)
