@@ -55,3 +55,16 @@ async def test_a_healthy_turn_is_untouched_and_counted(model, tool, counts, stre
     assert counts("agent_model_calls_total", agent="support-bot", model="gpt-4o-mini") == 3
     assert counts("agent_tokens_total", agent="support-bot", type="input") == 3000
     assert counts("agent_turns_total", agent="support-bot", stop_reason="final_answer") == 1
+
+
+@STREAMING
+async def test_a_budget_stop_leaves_partial_results(model, tool, streaming):
+    model.script = stub_model.different_calls
+    agent = _agent(model, tool, streaming=streaming, limits=tw.Limits(max_tokens=3000))
+    with pytest.raises(Exception, match="tokens") as failed:
+        await agent.run("Where are my orders?", max_iterations=30)
+    stopped = next(error for error in (failed.value, failed.value.__cause__) if isinstance(error, tw.BudgetExceeded))
+    assert [result for _, result in stopped.partial.results] == [
+        f"no orders of C-{number}" for number in range(1, len(tool.calls) + 1)
+    ]
+    assert len(model.requests) == 3
