@@ -1,5 +1,7 @@
 """What a client may send over gRPC, and what it is answered."""
 
+import asyncio
+
 import grpc
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
@@ -9,6 +11,12 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2_grpc import LogsServ
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import TraceServiceStub
 from tests.service.bodies import log_body, turn_body, turn_request
 from tests.service.running import serving
+
+from turnwatch.core.watch import Watch
+from turnwatch.service import grpc_receiver
+from turnwatch.service.intake import Intake
+from turnwatch.service.pending import PendingBodies
+from turnwatch.sources.spans.assembly import Assembler
 
 LARGEST = 200_000
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
@@ -96,3 +104,16 @@ def test_a_busy_service_asks_for_patience(tmp_path):
         assert service.metric("turnwatch_requests_total", outcome="busy") == 1
         answer = service.post(turn_body(text="x" * 2000))
         assert (answer.status_code, int(answer.headers["retry-after"]) >= 1) == (503, True)
+
+
+async def test_a_connection_over_which_nothing_comes_is_closed(monkeypatch):
+    monkeypatch.setattr(grpc_receiver, "KEEP_ALIVE_SECONDS", 0.5)
+    watch = Watch()
+    receiver = grpc_receiver.GrpcReceiver(watch, Intake(watch, Assembler(watch)), PendingBodies(watch.settings.service))
+    port = await receiver.start("127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))  # with empty settings
+    async with asyncio.timeout(20):
+        assert await reader.read()  # up to its end
+    writer.close()
+    await receiver.stop(0)

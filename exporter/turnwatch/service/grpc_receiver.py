@@ -20,7 +20,7 @@ from turnwatch.service.access import authorizes
 from turnwatch.service.forward_queue import ForwardQueue
 from turnwatch.service.grpc_reading import MessageReading
 from turnwatch.service.intake import Intake
-from turnwatch.service.listener import Certificate, bound_socket
+from turnwatch.service.listener import KEEP_ALIVE_SECONDS, Certificate, bound_socket
 from turnwatch.service.pending import PendingBodies
 from turnwatch.service.refusal import BUSY, FAULT, RETRY_AFTER_SECONDS, UNAUTHORIZED, Refusal
 from turnwatch.service.signals import CONTENT_TYPES, Signal, response
@@ -70,6 +70,8 @@ class GrpcReceiver:
                 ("grpc.max_concurrent_streams", _STREAMS_PER_CONNECTION),
                 # gRPC's own is two minutes.
                 ("grpc.server_handshake_timeout_ms", round(1000 * self._limits.header_timeout_s)),
+                # For ever otherwise, and each takes a file descriptor that clients over HTTP want as well.
+                ("grpc.max_connection_idle_ms", round(1000 * KEEP_ALIVE_SECONDS)),
                 ("grpc.so_reuseport", 0),
             ),
         )

@@ -18,7 +18,8 @@ from turnwatch.errors import SettingsError
 from turnwatch.settings import Service
 
 _HEADER_BYTES: Final = 65_536
-_KEEP_ALIVE_SECONDS: Final = 75
+KEEP_ALIVE_SECONDS: Final = 75
+"""For how long a connection stays open over which nothing comes."""
 _MOST_PIPELINED: Final = 32
 
 
@@ -82,7 +83,7 @@ class Listener(uvicorn.Server):
                 server_header=False,
                 proxy_headers=False,
                 limit_concurrency=limits.max_connections,
-                timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+                timeout_keep_alive=KEEP_ALIVE_SECONDS,
                 # Whoever is in the middle of a body may finish it.
                 timeout_graceful_shutdown=max(1, round(limits.body_timeout_s)),
                 ssl_certfile=None if certificate is None else str(certificate.certificate),
