@@ -148,6 +148,17 @@ def test_a_redis_that_is_down_is_not_asked_again_for_five_seconds(redis_server, 
     assert not redis_kills.is_killed("c-3")
 
 
+def test_who_is_known_to_be_killed_stays_killed_while_redis_is_down(redis_server, redis_kills, monkeypatch):
+    monkeypatch.setattr("turnwatch.guards.kill.REDIS_ASK_AGAIN_SECONDS", 0.0)
+    redis_kills.kill("c-1")
+    assert redis_kills.is_killed("c-1")
+    redis_server.stop()
+    assert [redis_kills.is_killed("c-1") for _ in range(2)] == [True, True]
+    with pytest.raises(tw.TurnwatchError):
+        redis_kills.revive("c-1")
+    redis_server.start()
+
+
 def test_an_agent_goes_on_while_redis_is_down_and_stops_when_it_is_back(redis_server, monkeypatch):
     monkeypatch.setattr("turnwatch.guards.kill.REDIS_DOWN_SECONDS", 0.0)
     monkeypatch.setattr("turnwatch.guards.kill.REDIS_ASK_AGAIN_SECONDS", 0.0)

@@ -174,7 +174,8 @@ class RedisKills:
         """Whether the flag is up, as of a second ago at the latest.
 
         Raises:
-            redis.RedisError: Redis does not answer. For five seconds after that it is not asked, and no flag is up.
+            redis.RedisError: Redis does not answer, and nobody knows of a flag. For five seconds after that it is not
+                asked, and only flags that are known are up.
         """
         now = time.monotonic()
         with self._lock:
@@ -185,6 +186,8 @@ class RedisKills:
             answer = bool(self._client.exists(_redis_key(conversation_id)))
         except Exception:
             self._down_until = now + REDIS_DOWN_SECONDS
+            if answer:  # who is killed stays killed
+                return True
             raise
         with self._lock:
             self._answers[conversation_id] = (now, answer)
