@@ -76,5 +76,5 @@ def without_blocks(document):
 
 @pytest.mark.parametrize("document", ["README.md", "docs/alerts.md", "docs/scan.md", "docs/top.md"])
 def test_documents_say_what_severities_mean_in_the_words_of_the_commands(document):
-    text = " ".join((ROOT / document).read_text(encoding="utf-8").split())
+    text = " ".join((ROOT / document).read_text(encoding="utf-8").replace("**", "").split())
     assert SEVERITIES in text
