@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -97,6 +98,52 @@ def test_a_closed_standard_output_is_no_fault(command: str, runs: Path):
     shell = 'exec "$0" -m turnwatch "$@" >&-'
     ended = subprocess.run(["sh", "-c", shell, sys.executable, *words], timeout=60, capture_output=True, check=False)
     assert (ended.returncode, ended.stderr) == (0, b"")
+
+
+def test_an_empty_path_is_not_this_folder(monkeypatch: pytest.MonkeyPatch, runs: Path):
+    monkeypatch.chdir(runs.parent)
+    for command in ("scan", "tune", "backfill"):
+        result = run(command, "")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "'PATH...': is empty" in result.stderr
+    assert run("kill", "").exit_code == 2
+
+
+@pytest.fixture
+def as_anybody() -> list[str]:
+    """What to put before a command so that it may not read and write everything, as root may."""
+    if os.geteuid():
+        return []
+    words = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"]
+    if shutil.which("setpriv") is None or subprocess.run([*words, "true"], check=False).returncode:
+        pytest.skip("root may read everything, and setpriv cannot take that from it here")
+    return words
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize("command", ["scan --json", "tune --json", "backfill"])
+def test_a_file_that_may_not_be_read_keeps_no_other_from_being_read(command: str, runs: Path, as_anybody: list[str]):
+    secret = runs.parent / "secret.jsonl"
+    secret.write_bytes(runs.read_bytes())
+    secret.chmod(0)
+    words = [*as_anybody, sys.executable, "-m", "turnwatch", *command.split(), secret, runs, *COMMANDS[command]]
+    ended = subprocess.run(words, timeout=60, capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[0] == f"turnwatch: {secret}: Permission denied".encode()
+    assert ended.stdout
+
+
+@pytest.mark.untraced
+@pytest.mark.parametrize(("command", "option"), WRITING)
+def test_an_output_that_may_not_be_written_is_refused_before_anything_is_read(
+    command: str, option: str, tmp_path: Path, as_anybody: list[str]
+):
+    closed = tmp_path / "closed"
+    closed.mkdir(0o555)
+    words = [*as_anybody, sys.executable, "-m", "turnwatch", command, "not-there.jsonl", option, closed / "report"]
+    ended = subprocess.run(words, timeout=60, capture_output=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.decode() == f"turnwatch: {closed / 'report'}: cannot be written: Permission denied\n"
 
 
 def test_a_file_that_cannot_be_written_is_named_in_one_line(tmp_path: Path):

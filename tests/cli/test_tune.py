@@ -286,6 +286,17 @@ def test_outcomes_come_from_a_file(runs, tmp_path, name, text):
     assert (row["succeeded"], row["failed"]) == (1, 1)
 
 
+@pytest.mark.parametrize("text", ["", '{"id": "somebody else", "outcome": "success"}\n'])
+def test_outcomes_that_fit_no_turn_are_said_to_and_nothing_is_guessed_instead(tmp_path, text):
+    runs = write(tmp_path / "runs.jsonl", [trajectory("a", different(3), outcome=None)])
+    labels = tmp_path / "labels.jsonl"
+    labels.write_text(text, encoding="utf-8")
+    result = run(runs, "--outcomes", labels)
+    assert result.exit_code == 0
+    assert result.stderr.startswith("turnwatch: no outcome of --outcomes is one of these turns")
+    assert "Outcomes known: none" in result.stdout
+
+
 def test_a_precision_over_guessed_outcomes_is_marked_as_a_guess(tmp_path):
     stuck = repeated(12, changes=False)
     recorded = [trajectory(f"known-{n}", stuck, outcome="failure") for n in range(3)]

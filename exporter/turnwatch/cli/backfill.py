@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from turnwatch.cli.durations import seconds_of
+from turnwatch.cli.input_paths import InputPaths
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.unread import UNREADABLE, UnreadPlaces
@@ -56,9 +57,7 @@ def _labels(pairs: list[str]) -> dict[str, str]:
 
 @backfill_app.command()
 def backfill_command(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")
-    ],
+    paths: InputPaths,
     out: Annotated[
         Path | None, typer.Option("-o", "--out", metavar="FILE", help="Where to write; standard output when left out.")
     ] = None,

@@ -34,6 +34,8 @@ def kill(
 
     Exit codes: 0, 2 when one of them cannot be told.
     """
+    if not conversation_id:
+        raise typer.BadParameter("is empty", param_hint="CONVERSATION_ID")
     told, not_told = 0, 0
     for store in kills_of(load_settings(path=config)).stores:
         if isinstance(store, MemoryKills):

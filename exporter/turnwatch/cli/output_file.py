@@ -13,7 +13,7 @@ from turnwatch.sources.detection import find_out
 
 
 def refuse_unfit(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None:
-    """Refuse a file to be written that is to be read, too, or holds runs, or for which there is no folder.
+    """Refuse a file to be written that is to be read, too, or holds runs, or cannot be written.
 
     Args:
         outputs: What is to be written; None where nothing is.
@@ -32,10 +32,18 @@ def refuse_unfit(outputs: Iterable[Path | None], inputs: Iterable[Path]) -> None
             raise TurnwatchError(f"{path}: is to be read, and would be written over")
         if path.is_file() and _holds_runs(path):  # in a folder that is to be read, or any other: no report is worth it
             raise TurnwatchError(f"{path}: holds runs of agents, and would be written over")
-        if not path.parent.is_dir():
-            raise TurnwatchError(f"{path}: cannot be written: {os.strerror(errno.ENOENT)}")
-        if path.is_dir():
-            raise TurnwatchError(f"{path}: cannot be written: {os.strerror(errno.EISDIR)}")
+        fault = _why_not(path)
+        if fault is not None:
+            raise TurnwatchError(f"{path}: cannot be written: {os.strerror(fault)}")
+
+
+def _why_not(path: Path) -> int | None:
+    """The number of the error that writing would bring."""
+    if not path.parent.is_dir():
+        return errno.ENOENT
+    if path.is_dir():
+        return errno.EISDIR
+    return None if os.access(path if path.exists() else path.parent, os.W_OK) else errno.EACCES
 
 
 def _holds_runs(path: Path) -> bool:

@@ -11,6 +11,7 @@ import orjson
 import typer
 
 from turnwatch.cli.html_report import HtmlReport
+from turnwatch.cli.input_paths import InputPaths
 from turnwatch.cli.json_text import json_text
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
@@ -76,10 +77,7 @@ def as_row(scanned: ScannedTurn) -> dict[str, Any]:
 
 @scan_app.command()
 def scan_command(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns ('runs/**/*.jsonl'), - for stdin."),
-    ],
+    paths: InputPaths,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a turn.")] = False,
     fail_on_loop: Annotated[
         bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck, 2 when nothing could be judged.")

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from turnwatch.cli.input_paths import InputPaths
 from turnwatch.cli.json_text import json_text
 from turnwatch.cli.output_file import refuse_unfit
 from turnwatch.cli.reading_bar import ReadingBar
@@ -34,9 +35,7 @@ tune_app = typer.Typer()
 
 @tune_app.command()
 def tune_command(
-    paths: Annotated[
-        list[Path], typer.Argument(metavar="PATH...", help="Files, folders, quoted patterns, - for stdin.")
-    ],
+    paths: InputPaths,
     config: Annotated[Path | None, typer.Option(help="YAML settings in force: thresholds and overrides.")] = None,
     outcomes: Annotated[
         str | None,
@@ -97,6 +96,8 @@ def _report(
     if not runs.agents:
         typer.echo("turnwatch: no turn of an agent was found", err=True)
         raise typer.Exit(UNREADABLE)
+    if said.fits_nothing:
+        typer.echo("turnwatch: no outcome of --outcomes is one of these turns: their ids are in scan --json", err=True)
     suggested = suggest(runs, settings, thresholds, min_turns)
     if as_json:
         typer.echo(json_text(_as_json(runs, said, thresholds, suggested), orjson.OPT_INDENT_2).decode())

@@ -64,8 +64,8 @@ class Outcomes:
     def __init__(self, given: str | None = None) -> None:
         self.known_from: Counter[str] = Counter()
         self._only_endings = given == BY_STOP_REASON
-        self._given = {} if given is None or self._only_endings else dict(_read(Path(given)))
-        self._asks_file = bool(self._given)
+        self._asks_file = given is not None and not self._only_endings
+        self._given = dict(_read(Path(given))) if given is not None and self._asks_file else {}
 
     def of(self, scanned: ScannedTurn) -> tuple[Outcome, bool]:
         """The outcome of a turn, and whether it is a guess: nobody recorded it, and how the turn ended may mislead."""
@@ -74,6 +74,11 @@ class Outcomes:
             return outcome, False
         self.known_from[source] += 1
         return outcome, source == _GUESSED
+
+    @property
+    def fits_nothing(self) -> bool:
+        """Whether a file of outcomes was given, and none of its ids was that of a turn so far."""
+        return self._asks_file and not self.known_from
 
     def _found(self, scanned: ScannedTurn) -> tuple[Outcome, str]:
         turn = scanned.state
