@@ -222,6 +222,6 @@ CLOSED_LABELS: Final[dict[str, tuple[str, ...]]] = {
     "type": TOKEN_TYPES,
     "mode": get_args(Mode),
     "limit": (*LIMIT_NAMES, *(f"conversation_{name}" for name in LIMIT_NAMES)),
-    "verdict": get_args(GoalVerdict),
+    "verdict": (*get_args(GoalVerdict), "error"),
 }
 """Every value of the labels of agents' metrics that no agent, tool or model gives its name to."""

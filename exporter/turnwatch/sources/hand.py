@@ -184,7 +184,11 @@ class Turn:
         if self._entered_again:
             self._entered_again -= 1
             return
-        goal = self._goal_missed(error, may_await=False)
+        try:
+            goal = self._goal_missed(error, may_await=False)
+        except BaseException as interrupted:  # the judge, who is the user's code
+            self._leave(interrupted, None)
+            raise
         self._leave(error, goal if isinstance(goal, str) else None)
 
     def _goal_missed(self, error: BaseException | None, *, may_await: bool) -> Awaitable[str | None] | str | None:
@@ -223,8 +227,14 @@ class Turn:
         if self._entered_again:
             self._entered_again -= 1
             return
-        goal = self._goal_missed(error, may_await=True)
-        self._leave(error, await goal if inspect.isawaitable(goal) else goal)
+        try:
+            goal = self._goal_missed(error, may_await=True)
+            if inspect.isawaitable(goal):
+                goal = await goal
+        except BaseException as interrupted:  # the judge, who may be cancelled as well
+            self._leave(interrupted, None)
+            raise
+        self._leave(error, goal)
 
     def stop(self, stop_reason: str) -> None:
         """Say why the turn will end, before it does: one of the closed set of stop reasons."""

@@ -248,7 +248,11 @@ class ReportedTurn:
         if not self.is_own or self.state.ended:
             return
         if error is None and stop_reason == "final_answer":
-            stop_reason = self._goal_missed() or stop_reason
+            try:
+                stop_reason = self._goal_missed() or stop_reason
+            except BaseException as interrupted:  # the judge, who is the user's code
+                self.turn.close(stop_reason_of(interrupted))
+                raise
         elif error is not None:
             stop_reason = stop_reason_of(error)
         self.turn.close(stop_reason)
