@@ -382,3 +382,14 @@ def test_a_turn_id_that_is_neither_true_nor_false_is_an_id(watch: Watch):
         assert turn.state.turn_id == "t-1"
     with tw.turn(agent="bot", turn_id="", watch=watch) as turn:
         assert len(turn.state.turn_id) == 32
+
+
+def test_a_callback_that_interrupts_leaves_no_span_open(watch: Watch, spans: InMemorySpanExporter):
+    def interrupt(_warning: tw.BudgetWarning) -> None:
+        raise KeyboardInterrupt
+
+    turn = tw.turn("bot", watch=watch, limits=tw.Limits(max_tokens=100), on_warning=interrupt)
+    with pytest.raises(KeyboardInterrupt), turn, turn.model_call("gpt-4o") as call:
+        call.usage(input_tokens=60, output_tokens=1)
+    assert [span.name for span in spans.get_finished_spans()] == ["llm.chat", "agent.turn"]
+    assert not trace.get_current_span().get_span_context().is_valid

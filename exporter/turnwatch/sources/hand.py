@@ -273,9 +273,9 @@ class Turn:
             raise
         finally:
             verdict = state.end_model(call)
+            self._spans.model_ends(span, call, verdict)
             if guard is not None:
                 guard.after_model(call, verdict)
-            self._spans.model_ends(span, call, verdict)
 
     # Tool calls
 
