@@ -208,6 +208,25 @@ def test_a_metrics_backend_that_never_worked_leaves_the_turn_its_limits(make_wat
     assert watch.faults > 0
 
 
+@pytest.mark.parametrize(
+    "place", ["conversation.Conversations.touch", "engine.Engine.begin_turn", "watch.Watch.opened"]
+)
+def test_a_turn_that_cannot_be_opened_whole_runs_and_keeps_its_limits(watch, monkeypatch, place):
+    monkeypatch.setattr(f"turnwatch.core.{place}", broken)
+    with tw.turn("a", "c-1", watch=watch, limits=tw.Limits(max_tool_calls=1)) as turn:
+        assert turn.call_tool("lookup", lambda: 1) == 1
+        with pytest.raises(tw.ToolBudgetExceeded):
+            turn.call_tool("lookup", pytest.fail)
+    assert watch.faults == watch.value("turnwatch_internal_errors_total") == 1
+    assert watch.value("agent_turns_total", "a", "max_tool_calls") == 1
+
+
+def test_with_fail_closed_a_turn_does_not_run_outside_its_conversation(watch, monkeypatch):
+    monkeypatch.setattr("turnwatch.core.conversation.Conversations.touch", broken)
+    with pytest.raises(tw.TurnStopped, match="fail_closed"), tw.turn("a", "c-1", watch=watch, fail_closed=True):
+        pass
+
+
 def test_a_negative_reservation_holds_back_nothing_and_gives_nothing(watch):
     with tw.turn("a", watch=watch, limits=tw.Limits(max_tokens=100, max_usd=1)) as turn:
         for reserve in (tw.Usage(-1_000, 0), -5.0):

@@ -142,11 +142,15 @@ class TurnCounts:
             self.series = AgentSeries(NullMeter(), agent, watch.settings.iterations_allowed(agent))
         self._conversation: ConversationState | None = None
         if self.conversation_id is not None:
-            self._conversation = self._enter(self.conversation_id)
-            with self._conversation.judging:
-                self._conversation.engine.begin_turn(agent, child=parent is not None)
-        # Nobody makes one that does not record as well.
-        self._key = watch.opened(cast("TurnState", self))
+            with Quietly(watch, "entering a conversation"):
+                conversation = self._enter(self.conversation_id)
+                with conversation.judging:
+                    conversation.engine.begin_turn(agent, child=parent is not None)
+                self._conversation = conversation
+        self._key = 0
+        with Quietly(watch, "noting that a turn is open"):
+            # Nobody makes one that does not record as well.
+            self._key = watch.opened(cast("TurnState", self))
 
     def _enter(self, conversation_id: str) -> ConversationState:
         """The conversation of this id, with this turn in it."""

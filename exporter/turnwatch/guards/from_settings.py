@@ -40,6 +40,8 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     on_loop = guarding.get("on_loop", settings.on_loop)
     _check_values({**guarding, "on_loop": on_loop})
     try:
+        if fail_closed and state.conversation_id is not None and state.conversation is None:
+            raise LookupError("the turn could not enter its conversation, so the limits of that would not hold")
         limits = guarding.get("limits")
         conversation = guarding.get("conversation_limits")
         if conversation is None and state.conversation is not None and not state.conversation.account.limits:
