@@ -184,3 +184,17 @@ def test_calls_of_one_reply_that_their_framework_told_of_first_are_as_many_as_it
         story.feed(client(story, trace, at=1, text="yes"))
     story.all_turns()
     assert sorted((turn.agent, turn.iterations) for turn in story.ended) == [("", 1), ("bot", 2)]
+
+
+def test_a_framework_that_takes_over_from_raw_calls_has_its_tools_counted_once(watched):
+    single_call(watched, 1)
+    watched.pass_time(10.1)
+    for number in range(3):
+        at, answers = 20 + 4 * number, [f"call_{number - 1}"] if number else []
+        reply = {"calls": [f"call_{number}"], "answers": answers, "reply_id": f"chatcmpl-{number}"}
+        watched.feed(client(watched, 10 + number, at=at, **reply), framework(watched, at=at, **reply))
+        watched.feed(watched.tool(AGENT, at=at + 2, call_id=f"call_{number}", scope=FRAMEWORK))
+    watched.feed(agent(watched))
+    watched.all_turns()
+    assert sum(turn.tool_calls for turn in watched.ended) == 3
+    assert sum(turn.iterations for turn in watched.ended) == 4

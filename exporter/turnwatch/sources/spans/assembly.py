@@ -90,7 +90,7 @@ class Assembler:
         self._above = Above(self._places, self._turns)
         self._calls = Calls(self._places, self._above, self._turns, self._outcomes)
         self._spans: dict[str, int] = {}
-        # Tool spans whose arguments come as log events, by call id and since when they wait
+        # Tool spans whose arguments come as log events, by call id and until when they wait
         self._without_arguments: dict[str, tuple[SpanData, float]] = {}
         self._waiting_bytes = 0
         self._is_flushing = False
@@ -250,15 +250,15 @@ class Assembler:
         self, span: SpanData, dialect: Dialect | None, now: float, agent: str = "", *, is_agent: bool = False
     ) -> None:
         """A span that is no boundary: what hangs under it hangs under its parent."""
-        if dialect is not None:
-            if not is_agent:
-                self._count("step")
+        if dialect is not None and not is_agent:
+            self._count("step")
             if span.failed and span.parent_id and "gen_ai.tool.call.id" in span.attributes:
                 self._note_failure(span, now)
-            self._places.came(span.span_id, span.parent_id)
-            if is_agent:
-                self._above.agent_within(span, agent, now)
         below = self._places.take(span.span_id)
+        if dialect is not None or below is not None:  # where some calls hung under it more may come
+            self._places.came(span.span_id, span.parent_id)
+        if is_agent:
+            self._above.agent_within(span, agent, now)
         if below is None and dialect is not None and not span.parent_id:
             below = Scope(span.span_id, span.trace_id, now)
         if below is None:
@@ -282,8 +282,7 @@ class Assembler:
         else:
             below.stop_reason = below.stop_reason or stop_reason_of(span)
             self._turns.finish(below, None, span, now)
-            if dialect is not None:
-                self._places.came(span.span_id, below)
+            self._places.came(span.span_id, below)
 
     def _note_failure(self, span: SpanData, now: float) -> None:
         """A step inside a tool call failed: where the tool's own span does not say so, the call did."""
@@ -327,7 +326,11 @@ class Assembler:
         if arguments is MISSING and not self._is_flushing:
             if key in self._without_arguments:
                 return True  # an id used twice in a trace tells no call from another
-            self._without_arguments[key] = (span, now)
+            # No longer than their turn is open after its end.
+            self._without_arguments[key] = (span, now + min(_LOGS_SECONDS, self._grace))
+            above = self._above.known(span)
+            if above is not None and above.due is not None:
+                self._turns.end_soon(above, now)
             self._waiting_bytes += span.weight
             if self._waiting_bytes > _WAITING_BYTES:
                 self._take_without_arguments(float("inf"), now)
@@ -338,8 +341,8 @@ class Assembler:
     def _take_without_arguments(self, limit: float, now: float) -> None:
         """Take the spans in whose log events did not come in time."""
         late = []
-        for call_id, (_, since) in self._without_arguments.items():
-            if since > limit:
+        for call_id, (_, until) in self._without_arguments.items():
+            if until > limit:
                 break
             late.append(call_id)
         if late:
@@ -358,8 +361,7 @@ class Assembler:
         """Let time pass: count what waited long enough, end what is due."""
         self._ticked = now
         if self._without_arguments:
-            # No longer than their turn is open after its end.
-            self._take_without_arguments(now - min(_LOGS_SECONDS, self._grace), now)
+            self._take_without_arguments(now, now)
         self._outcomes.tick(now)
         self._calls.tick(now)
         self._turns.tick(now)

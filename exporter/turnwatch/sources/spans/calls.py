@@ -214,8 +214,11 @@ class Calls:
             if fact.attributes:
                 self._told.note_above(fact, above)
             self._turns.add(above, fact, now)
-        else:
-            self.second += 1  # it has been counted in a turn of its own
+        else:  # it has been counted in a turn of its own; what its reply asked for, and what follows, is told of here
+            self.second += 1
+            alone.asked, alone.reads_replies = None, False
+            self._loose.forget(alone)
+            self._turns.end_soon(alone, now)
         if not span.parent_id and not is_adopted:
             self._turns.finish(above, None, span, now)
 

@@ -60,6 +60,12 @@ class LooseCalls:
             _put(self._by_call_id, call_id, scope)
         return bool(asked)
 
+    def forget(self, scope: Scope) -> None:
+        """Have no call go on with this turn."""
+        for index in (self._by_call_id, self._by_conversation):
+            for key in [key for key, known in index.items() if known is scope]:
+                del index[key]
+
     def goes_on(self, scope: Scope, fact: ModelFact, attributes: Mapping[str, Any], conversation: str | None) -> bool:
         """Note what the reply asked for; False when it asked for nothing, which ends the turn."""
         if fact.response_id:

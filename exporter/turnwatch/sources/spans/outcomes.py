@@ -92,7 +92,7 @@ class OpenOutcomes:
     def told_beside(self, scope: Scope, fact: ToolFact) -> None:
         """A span of another instrumentation, not inside the call's own, has told of a call of this turn as well."""
         for held in (scope.unended or ()) if fact.call.outcome == "error" else ():
-            if held.waits and is_same_tool_call(ToldTool(held.fact), fact):
+            if held.waits and is_same_tool_call(ToldTool.by(held.fact), fact):
                 held.fact.fail(fact.call.error_type)
                 self.told(held.fact)
                 return

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall
-from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
+from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
-from turnwatch.sources.spans.logs import Kept, LogFacts
-from turnwatch.sources.spans.messages import Answered, Asked, answered_to, asked_of, carries_reply, wants_tools
+from turnwatch.sources.spans.logs import LogFacts
+from turnwatch.sources.spans.messages import Asked, answered_to, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.only_agents import OnlyAgents
 from turnwatch.sources.spans.outcomes import OpenOutcomes
-from turnwatch.sources.spans.results import opened
 from turnwatch.sources.spans.scope import (
     SEVERAL,
     Fact,
@@ -28,13 +26,13 @@ from turnwatch.sources.spans.scope import (
     is_same_model_call,
     is_same_tool_call,
 )
-from turnwatch.sources.spans.values import is_redacted
 
 _NS: Final = 1e-9
 BY_START: Final = attrgetter("start_ns")
 # How many ids and calls are remembered for telling second spans of a call from second calls.
 _REMEMBERED: Final = 64
 _RECENT: Final = 8
+_NEVER_NS: Final = 2**63
 # How many model calls wait for second spans of themselves; those come within a batch.
 _HELD_MODELS: Final = 3
 # How many model calls are looked through for the one that asked for a tool call.
@@ -170,7 +168,8 @@ class Recorder:
         # The reply's tool calls: what has no span of its own is counted from here, and arguments that a
         # span lacks may stand here.
         attributes = fact.attributes
-        scope.reads_replies = fact.dialect.tool_calls == "either" and not scope.has_tools and not fact.counted
+        by_spans = scope.has_tools or (scope.agent_dialect is not None and scope.agent_dialect.tool_calls == "spans")
+        scope.reads_replies = fact.dialect.tool_calls == "either" and not by_spans and not fact.counted
         if scope.reads_replies or scope.lacks_arguments or not turn.tool_calls:
             logged = self._logs.asked.pop(fact.span_id, None) if self._logs.heard else None
             scope.asked = asked_of(attributes) or logged
@@ -203,7 +202,7 @@ class Recorder:
         turn = scope.turn
         if not asked or turn is None or scope.has_tools or not scope.reads_replies:
             return
-        results = _results(asked, answered_to(answers.attributes), self._logs.results) if answers is not None else {}
+        results = results_of(asked, answered_to(answers.attributes), self._logs.results) if answers is not None else {}
         scope.seen_by_mcp = None
         scope.unread_reply = None
         started = scope.last_ns * _NS if scope.last_ns else None
@@ -222,6 +221,10 @@ class Recorder:
             )
             turn.begin_call(call)
             calls.append(call)
+            if call.call_id and answers is not None:  # its own span may yet come, behind those of later calls
+                asked_ns = scope.recent_models[-1].end_ns
+                until_ns = answers.start_ns if answers.start_ns > asked_ns else _NEVER_NS
+                self._remember(scope, ToldTool(call.tool, call.call_id, "", asked_ns, until_ns))
         for call in calls:
             turn.end_call(call)
 
@@ -277,16 +280,12 @@ class Recorder:
 
     def _is_told_of(self, scope: Scope, fact: ToolFact) -> bool:
         call_id = fact.call.call_id
-        told = ToldTool(fact)
+        told = ToldTool.by(fact)
         if call_id:
             known = scope.call_ids.get(call_id) if scope.call_ids is not None else None
             if known is not None and is_same_tool_call(known, fact):
                 return True
-            if scope.call_ids is None:
-                scope.call_ids = {}
-            scope.call_ids[call_id] = told
-            if len(scope.call_ids) > _REMEMBERED:
-                del scope.call_ids[next(iter(scope.call_ids))]
+            self._remember(scope, told)
         if scope.tools_by != fact.scope:
             scope.tools_by = fact.scope if scope.tools_by is None else SEVERAL
         for other in scope.recent_tools if scope.tools_by is SEVERAL else ():
@@ -294,6 +293,15 @@ class Recorder:
                 return True
         scope.recent_tools = (*scope.recent_tools[1 - _RECENT :], told)
         return False
+
+    @staticmethod
+    def _remember(scope: Scope, told: ToldTool) -> None:
+        if scope.call_ids is None:
+            scope.call_ids = {}
+        if told.call_id:
+            scope.call_ids[told.call_id] = told
+        if len(scope.call_ids) > _REMEMBERED:
+            del scope.call_ids[next(iter(scope.call_ids))]
 
     # The end
 
@@ -358,37 +366,6 @@ def merged(one: ModelFact, other: ModelFact) -> ModelFact:
     if inner.dialect.tool_calls == "spans" and outer.dialect.tool_calls != "spans":
         outer.dialect = inner.dialect
     return outer
-
-
-@dataclass(frozen=True, slots=True)
-class _Result:
-    evidence: Evidence | None
-    failed: bool
-
-
-def _results(asked: list[Asked], answers: list[Answered], logged: Kept[str, Any]) -> dict[int, _Result]:
-    """The result of each call of a reply, by the call's id, or by order where there are no ids."""
-    if not any(request.call_id for request in asked):
-        answers = [Answered("", answer.value, answer.failed) for answer in answers]
-    by_id = {answer.call_id: answer for answer in answers if answer.call_id}
-    results: dict[int, _Result] = {}
-    unnamed = [answer for answer in answers if not answer.call_id][-len(asked) :]
-    for number, request in enumerate(asked):
-        answer = by_id.get(request.call_id) if request.call_id else None
-        if answer is None and not by_id and len(unnamed) == len(asked):
-            answer = unnamed[number]
-        if answer is None and request.call_id in logged:
-            answer = Answered(request.call_id, logged[request.call_id])
-        if answer is not None:
-            results[number] = _result(answer)
-    return results
-
-
-def _result(answer: Answered) -> _Result:
-    if answer.value is MISSING or is_redacted(answer.value):
-        return _Result(None, answer.failed)
-    result = opened(answer.value)
-    return _Result(Evidence.of(result.value), answer.failed or result.failed)
 
 
 def _fill_arguments(call: ToolCall, asked: list[Asked]) -> None:

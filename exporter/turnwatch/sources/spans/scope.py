@@ -26,12 +26,17 @@ class ToldTool:
 
     __slots__ = ("call_id", "end_ns", "scope", "start_ns", "tool")
 
-    def __init__(self, fact: ToolFact) -> None:
-        self.call_id = fact.call.call_id
-        self.tool = fact.call.tool
-        self.scope = fact.scope
-        self.start_ns = fact.start_ns
-        self.end_ns = fact.end_ns
+    def __init__(self, tool: str, call_id: str | None, scope: str, start_ns: int, end_ns: int) -> None:
+        self.tool = tool
+        self.call_id = call_id
+        self.scope = scope
+        self.start_ns = start_ns
+        self.end_ns = end_ns
+
+    @classmethod
+    def by(cls, fact: ToolFact) -> ToldTool:
+        """What a span tells."""
+        return cls(fact.call.tool, fact.call.call_id, fact.scope, fact.start_ns, fact.end_ns)
 
 
 @final

@@ -122,6 +122,8 @@ class Turns:
             self._recorder.count_held(scope)  # whoever ends the turn does not wait
             return
         self._recorder.record(scope, fact)
+        if scope.due is not None and fact.end_ns > scope.ended_ns > 0:
+            self.end_soon(scope, now)  # some agents' spans end before their calls
         self._open.pop(scope, None)
         self._open[scope] = now
         if scope.held is None:
@@ -152,10 +154,7 @@ class Turns:
         if gone is above and gone.above is not None:
             kept.called_in(gone.above)
         self._unsettled.pop(gone, None)
-        if gone.seen_by_mcp and not kept.has_tools:
-            kept.seen_by_mcp = (kept.seen_by_mcp or []) + gone.seen_by_mcp
-            if kept not in self._unsettled:
-                self._unsettle(kept, now)
+        self._pass_on_seen_by_mcp(gone, kept, now)
         pending, gone.pending, gone.pending_models = gone.pending, None, 0
         self.weigh(gone)
         if gone.due is not None and kept.due is None and gone is above:
@@ -242,6 +241,10 @@ class Turns:
         scope.seen_by_mcp.append(fact)
         if scope not in self._unsettled:
             self._unsettle(scope, now)
+
+    def _pass_on_seen_by_mcp(self, gone: Scope, kept: Scope, now: float) -> None:
+        for fact in gone.seen_by_mcp or ():
+            self.add_seen_by_mcp(kept, fact, now)
 
     def _unsettle(self, scope: Scope, now: float) -> None:
         scope.since = now
@@ -363,10 +366,7 @@ class Turns:
             scope.take_hints(of_trace)
             pending, scope.pending = scope.pending, None
             self.weigh(scope)
-            if scope.seen_by_mcp and not of_trace.has_tools:
-                of_trace.seen_by_mcp = (of_trace.seen_by_mcp or []) + scope.seen_by_mcp
-                if of_trace not in self._unsettled:
-                    self._unsettle(of_trace, now)
+            self._pass_on_seen_by_mcp(scope, of_trace, now)
             scope.into = of_trace
             of_trace.adopt_waiting(scope)
             for fact in sorted(pending, key=BY_START) if pending else ():
