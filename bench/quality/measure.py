@@ -108,6 +108,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="trajectories as *.jsonl or *.jsonl.gz, labels as labels*.jsonl")
     parser.add_argument("--wrong", action="store_true", help="name the labelled runs on which the engine is wrong")
     parser.add_argument("--leave-one-out", action="store_true", help="choose thresholds without each source in turn")
+    parser.add_argument("--ranges", action="store_true", help="move each threshold alone through its range")
     options = parser.parse_args()
     recordings, broken = read_folder(options.folder)
     read = [one for one in recordings if one.stuck is not None]
@@ -119,6 +120,11 @@ def main() -> None:
         from bench.quality.leave_one_out import report
 
         print(report(recordings))
+        return
+    if options.ranges:
+        from bench.quality.ranges import report as report_ranges
+
+        print(report_ranges(recordings))
         return
     text, scores = table(recordings, RULES)
     print(text)
