@@ -286,6 +286,17 @@ def test_outcomes_come_from_a_file(runs, tmp_path, name, text):
     assert (row["succeeded"], row["failed"]) == (1, 1)
 
 
+@pytest.mark.parametrize("columns", ["30", "40", "63", "64", "80"])
+def test_every_line_of_the_tables_has_its_name_however_narrow_the_terminal(runs, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = run(runs).stdout
+    tables = shown[: shown.index("# Suggested by")]
+    assert max(map(len, tables.splitlines())) <= max(40, int(columns))
+    assert "…" not in tables
+    for first in ("stuck or warned", "now", "model calls", "iteration_"):
+        assert re.search(rf"^ *(agents\.coder\.)?{first}", tables, re.MULTILINE), first
+
+
 @pytest.mark.parametrize("text", ["", '{"id": "somebody else", "outcome": "success"}\n'])
 def test_outcomes_that_fit_no_turn_are_said_to_and_nothing_is_guessed_instead(tmp_path, text):
     runs = write(tmp_path / "runs.jsonl", [trajectory("a", different(3), outcome=None)])

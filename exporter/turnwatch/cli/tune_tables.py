@@ -22,8 +22,8 @@ from turnwatch.pack.tuning.tried_rules import RULES, Flagged, TriedRule, tool_er
 _AGENTS_SHOWN: Final = 8
 _TOOLS_SHOWN: Final = 8
 _BAR_WIDTH: Final = 26
-# In fewer columns there is no room for bars.
-_WITH_BARS: Final = 64
+# In fewer columns there is no room for bars, nor for every count.
+_WIDE: Final = 64
 _GUESS: Final = "~"
 _TITLE: Final = "[bold]{}[/bold]"
 _IN_WORDS: Final = {
@@ -94,16 +94,17 @@ def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:
     console.print(title)
     table = _table()
     table.add_column("of a turn")
-    with_bars = console.width >= _WITH_BARS
-    if with_bars:
+    is_wide = console.width >= _WIDE
+    if is_wide:
         table.add_column("from least to most", width=_BAR_WIDTH, no_wrap=True)
-    for heading in ("median", "p99", "most"):
-        table.add_column(heading, justify="right")
+    for heading in ("median", "p99", "most") if is_wide else ("median", "most"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for what, quantity, unit in _OF_AN_AGENT:
         values = agent.of(quantity)
         if len(values) and values.largest:
-            numbers = (values.quantile(0.5), values.quantile(0.99), values.largest)
-            drawn = (bars(values, _BAR_WIDTH),) if with_bars else ()
+            median, largest = values.quantile(0.5), values.largest
+            numbers = (median, values.quantile(0.99), largest) if is_wide else (median, largest)
+            drawn = (bars(values, _BAR_WIDTH),) if is_wide else ()
             table.add_row(what, *drawn, *(shown(number, unit) for number in numbers))
     console.print(table)
     console.print()
@@ -111,10 +112,10 @@ def _show_agent(console: Console, name: str, agent: AgentRuns) -> None:
 
 def _show_verdicts(console: Console, runs: Runs, has_outcomes: bool) -> None:
     console.print(_TITLE.format("verdicts of the engine: AgentLoopDetected"))
-    table = _counts("verdict", "turns", has_outcomes)
+    table = _Counts(console, "verdict", "turns", has_outcomes)
     for name, row in verdicts(runs.agents):
-        _add(table, name, row, has_outcomes)
-    console.print(table)
+        table.add(name, row)
+    console.print(table.table)
     console.print()
 
 
@@ -130,13 +131,13 @@ def _show_rule(console: Console, rule: TriedRule, runs: Runs, thresholds: AlertT
             f"never more than {shown(rule.ladder[0], rule.unit)} in {many(now.all, rule.of.removesuffix('s'))}\n"
         )
         return
-    table = _counts("more than", rule.of, has_outcomes)
+    table = _Counts(console, "more than", rule.of, has_outcomes)
     if rule.key:
-        _add(table, "now", now, has_outcomes, style="bold")
+        table.add("now", now, style="bold")
     for step in ladder:
         assert step.threshold is not None
-        _add(table, shown(step.threshold, rule.unit), step, has_outcomes)
-    console.print(table)
+        table.add(shown(step.threshold, rule.unit), step)
+    console.print(table.table)
     console.print()
 
 
@@ -144,23 +145,26 @@ def _table() -> Table:
     return Table(box=None, padding=(0, 1), pad_edge=False)
 
 
-def _counts(first: str, of: str, has_outcomes: bool) -> Table:
-    table = _table()
-    table.add_column(first, justify="right", min_width=14)
-    for heading in (of, "of succeeded", "of failed", "precision") if has_outcomes else (of,):
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
+class _Counts:
+    """What thresholds or verdicts flag, a line each; where there is little room without what came of the turns."""
 
+    def __init__(self, console: Console, first: str, of: str, has_outcomes: bool) -> None:
+        self._has_outcomes = has_outcomes
+        self._is_wide = console.width >= _WIDE
+        self.table = _table()
+        self.table.add_column(first, justify="right", min_width=14)
+        outcomes = ["of succeeded", "of failed"] if has_outcomes and self._is_wide else []
+        for heading in (of, *outcomes, *(["precision"] if has_outcomes else [])):
+            self.table.add_column(heading, justify="right", no_wrap=True)
 
-def _add(table: Table, name: str, row: Flagged, has_outcomes: bool, style: str | None = None) -> None:
-    cells = [name, _share(row.flagged, row.all)]
-    if has_outcomes:
-        cells += [
-            _share(row.succeeded, row.all_succeeded),
-            _share(row.failed, row.all_failed),
-            "" if row.precision is None else f"{_GUESS if row.guessed else ''}{row.precision:.2f}",
-        ]
-    table.add_row(*cells, style=style)
+    def add(self, name: str, row: Flagged, style: str | None = None) -> None:
+        cells = [name, _share(row.flagged, row.all)]
+        if self._has_outcomes and self._is_wide:
+            cells += [_share(row.succeeded, row.all_succeeded), _share(row.failed, row.all_failed)]
+        if self._has_outcomes:
+            guess = _GUESS if row.guessed else ""
+            cells.append("" if row.precision is None else f"{guess}{row.precision:.2f}")
+        self.table.add_row(*cells, style=style)
 
 
 def _share(part: int, whole: int) -> str:
@@ -192,17 +196,19 @@ def _show_changes(console: Console, suggested: Suggested, has_outcomes: bool) ->
     if suggested.changes:
         console.print(_TITLE.format("what would change, and what it flags (of a budget: what it stops)"))
         table = _table()
-        table.add_column("setting")
-        table.add_column("now", justify="right", no_wrap=True)
+        is_wide = console.width >= _WIDE
+        table.add_column("setting", min_width=14)
+        if is_wide:
+            table.add_column("now", justify="right", no_wrap=True)
         table.add_column("suggested", justify="right", no_wrap=True, style="bold")
-        for heading in ("flagged", "succeeded", "failed") if has_outcomes else ("flagged",):
+        for heading in ("flagged", "succeeded", "failed") if has_outcomes and is_wide else ("flagged",):
             table.add_column(heading, justify="right", no_wrap=True)
         for change in suggested.changes:
-            present = "-" if change.present is None else _number(change.present)
+            present = ["-" if change.present is None else _number(change.present)] if is_wide else []
             flagged = [_before_after(change, "flagged")]
-            if has_outcomes:
+            if has_outcomes and is_wide:
                 flagged += [_before_after(change, "succeeded"), _before_after(change, "failed")]
-            table.add_row(FoldedName(".".join(change.path)), present, _number(change.value), *flagged)
+            table.add_row(FoldedName(".".join(change.path)), *present, _number(change.value), *flagged)
         console.print(table)
     else:
         console.print("Nothing to change.")
