@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 # The ids are those of the GenAI conventions (gen_ai.provider.name). Hosts come before makers: Bedrock's and Vertex's
@@ -23,6 +24,7 @@ _SERVED_BY: Final = (
 )
 
 
+@lru_cache(maxsize=1024)  # asked at every call, of few models
 def provider_by_name(model: str) -> str:
     """The GenAI conventions' id of the provider that most likely serves a model of this name; "" when none does."""
     name = model.strip().lower()
