@@ -132,7 +132,8 @@ class Detect(_Section):
         max_identical_calls: A call past this many identical ones in a turn is a duplicate.
         iteration_threshold: A turn past this many model calls is counted as over the limit.
         window_seconds: Length of the trailing window of the ``*_max`` gauges.
-        volatile_keys: Argument names left out of every input hash, at any depth.
+        volatile_keys: Argument names left out of every input hash, at any depth. A list of your own takes the place of
+            this one: repeat the names that are to stay.
     """
 
     max_identical_calls: int = Field(default=2, ge=1)
