@@ -22,7 +22,7 @@ demo: $(INSTALLED) servers ## Watch a stuck agent page somebody, on real servers
 	@$(BIN)/turnwatch demo
 
 test: $(INSTALLED) servers redis terminal ## Run every test, with coverage
-	$(BIN)/pytest --numprocesses 3 --dist loadscope --cov --cov-fail-under=90
+	$(BIN)/pytest --numprocesses 3 --dist loadscope --no-loadscope-reorder --durations 25 --cov --cov-fail-under=90
 
 # Every page's script is a process of its own: what the first has compiled, the others need not compile again.
 test-frameworks: $(FRAMEWORK_TESTS) ## Run the tests with real agent frameworks, each set in an environment of its own

@@ -40,10 +40,18 @@ def _note_unexplained_skip(report) -> None:
         _unexplained.append(f"{report.nodeid}: {reason or 'no reason'}")
 
 
+def _takes_long(item):
+    return any(mark.name in ("untraced", "heavy") for mark in item.iter_markers())
+
+
+def pytest_collection_modifyitems(items):
+    # A process that comes to a long file last keeps the others waiting for it.
+    items.sort(key=lambda item: not _takes_long(item))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    marks = {mark.name for mark in item.iter_markers()}
-    with _without_coverage() if marks & {"untraced", "heavy"} else contextlib.nullcontext():
+    with _without_coverage() if _takes_long(item) else contextlib.nullcontext():
         return (yield)
 
 
