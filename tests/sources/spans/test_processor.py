@@ -2,6 +2,7 @@
 
 import asyncio
 import multiprocessing
+import socket
 import threading
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from tests.sources.spans.corpus import CountingMeter, added_up, cases, found_in
 from tests.sources.spans.replay import replay
 
 from turnwatch.core.watch import Watch
+from turnwatch.metrics import outlet
 from turnwatch.settings import Settings
 from turnwatch.sources.hand import turn as hand_turn
 from turnwatch.sources.spans.instrument import instrument
@@ -336,3 +338,24 @@ def test_instrumenting_twice_is_instrumenting_once():
     processor = instrument(provider)
     assert instrument(provider) is processor
     processor.shutdown()
+
+
+def test_instrumenting_twice_with_a_port_serves_once(monkeypatch):
+    servers = []
+    serve = outlet.start_metrics_server
+    monkeypatch.setattr(outlet, "start_metrics_server", lambda port, host: servers.append(serve(port, host)))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    provider = TracerProvider(shutdown_on_exit=False)
+    processor = instrument(provider, port=port)
+    try:
+        assert instrument(provider, port=port) is processor
+        assert len(servers) == 1
+        with pytest.raises(OSError, match=str(port)):
+            instrument(TracerProvider(shutdown_on_exit=False), port=port)
+    finally:
+        processor.shutdown()
+        for server, thread in servers:
+            server.shutdown()
+            server.server_close()
+            thread.join(10)

@@ -54,10 +54,11 @@ def instrument(
     if processor is None:
         processor = TurnSpanProcessor()
         provider.add_span_processor(processor)
-        provider._turnwatch_processor = processor
+        provider._turnwatch_processor, provider._turnwatch_served = processor, set()
         _say_what_sampling_hides(provider)
-    if port is not None:
+    if port is not None and (host, port) not in provider._turnwatch_served:
         start_metrics_server(port, host)
+        provider._turnwatch_served.add((host, port))
     return processor
 
 
