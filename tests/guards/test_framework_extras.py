@@ -22,6 +22,7 @@ GUARDS = [
     ("strands", "strands", "strands"),
     ("crewai", "crewai", "crewai"),
     ("smolagents", "smolagents", "smolagents"),
+    ("llama_index", "llama_index.core", "llama-index"),
     ("google_adk", "google.adk", "google-adk"),
 ]
 

@@ -7,15 +7,16 @@ from openai import AsyncOpenAI
 
 import turnwatch as tw
 from frameworks import stub_model
-from frameworks.stub_model import TOOL
+from frameworks.stub_model import TOOL, Reply
+from turnwatch.guards.frameworks.llama_index import follow_tools
 
 
-def _agent(model, tool, *, streaming, **guarding):
+def _agent(model, tool, *, streaming, name="support-bot", tools=(), prompt=None, **guarding):
     async def search_orders(customer_id: str) -> str:
         """Search orders."""
         return tool(customer_id)
 
-    client = tw.wrap(AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none"), agent="support-bot", **guarding)
+    client = tw.wrap(AsyncOpenAI(base_url=f"{model.url}/v1", api_key="none"), agent=name, **guarding)
     llm = OpenAI(
         "gpt-4o-mini",
         api_base=f"{model.url}/v1",
@@ -23,7 +24,8 @@ def _agent(model, tool, *, streaming, **guarding):
         async_openai_client=client,
         additional_kwargs={"stream_options": {"include_usage": True}} if streaming else {},
     )
-    return FunctionAgent(name="support-bot", llm=llm, tools=[search_orders], streaming=streaming)
+    tools = list(tools) or [search_orders]
+    return FunctionAgent(name=name, llm=llm, tools=tools, streaming=streaming, system_prompt=prompt)
 
 
 STREAMING = pytest.mark.parametrize("streaming", [False, True])
@@ -68,3 +70,46 @@ async def test_a_budget_stop_leaves_partial_results(model, tool, streaming):
         f"no orders of C-{number}" for number in range(1, len(tool.calls) + 1)
     ]
     assert len(model.requests) == 3
+
+
+def _asks_helper_twice(number, request):
+    """The boss asks its helper two things at once; each time the helper searches once."""
+    replied = sum(message["role"] == "assistant" for message in request.body["messages"])
+    if "You help." in request.text:
+        return Reply("None.") if replied else Reply(calls=[(TOOL, {"customer_id": "C-1"})])
+    return (
+        Reply("None.")
+        if replied
+        else Reply(calls=[("ask_helper", {"question": "Where?"}), ("ask_helper", {"question": "?"})])
+    )
+
+
+async def _ask_boss(model, tool, streaming, limits):
+    follow_tools()
+    model.script = _asks_helper_twice
+
+    async def ask_helper(question: str) -> str:
+        """Ask."""
+        return str(await _agent(model, tool, streaming=streaming, name="helper", prompt="You help.").run(question))
+
+    boss = _agent(model, tool, streaming=streaming, name="boss", tools=[ask_helper], limits=limits)
+    return str(await boss.run("Where are my orders?"))
+
+
+@STREAMING
+async def test_an_agent_that_a_tool_runs_has_turns_below_that_of_the_agent_that_asked(
+    model, tool, counts, turns, streaming
+):
+    assert (await _ask_boss(model, tool, streaming, None)).strip() == "None."
+    above = [(turn.agent, turn.parent and turn.parent.agent) for turn in turns]
+    assert above == [("helper", "boss"), ("helper", "boss"), ("boss", None)]
+    assert counts("agent_tool_calls_total", agent="helper", tool=TOOL, outcome="ok") == 2
+    assert counts("turnwatch_internal_errors_total") == 0
+
+
+@STREAMING
+async def test_an_agent_that_a_tool_runs_pays_from_the_budget_of_the_agent_that_asked(model, tool, counts, streaming):
+    with pytest.raises(Exception, match="max_tokens"):
+        await _ask_boss(model, tool, streaming, tw.Limits(max_tokens=3000))
+    assert counts("agent_model_calls_total", agent="helper") <= 3
+    assert counts("agent_turns_total", agent="boss", stop_reason="max_turn_tokens") == 1

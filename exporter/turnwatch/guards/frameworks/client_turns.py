@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -138,6 +139,13 @@ class ClientTurns:
         self._opener = TurnOpener(agent, conversation_id, watch, cast("Guarding", dict(guarding)))
         self._waiting: OrderedDict[str, ClientTurn] = OrderedDict()  # by the ids of calls that were asked for
         self._lock = fork_safe_lock()
+        _all.add(self)
+
+    def that_asked(self, call_id: str) -> ReportedTurn | None:
+        """The turn that waits for the result of this call."""
+        with self._lock:
+            turn = self._waiting.get(call_id)
+        return None if turn is None else turn.reported
 
     def begin(self, wire_format: WireFormat, body: Mapping[str, Any]) -> Begun | None:
         """Take a request before it is sent; None when turnwatch failed, and the request goes out unwatched.
@@ -210,3 +218,11 @@ class ClientTurns:
             turn.reported.close(error=error)
         except Exception:
             self._internal_error("a client's error")
+
+
+_all: Final[weakref.WeakSet[ClientTurns]] = weakref.WeakSet()
+
+
+def turn_that_asked(call_id: str) -> ReportedTurn | None:
+    """The turn, of whichever client, that waits for the result of this call; None where there is none."""
+    return next((turn for turns in list(_all) if (turn := turns.that_asked(call_id)) is not None), None)

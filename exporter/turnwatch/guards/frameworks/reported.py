@@ -196,6 +196,10 @@ class ReportedTurn:
         finally:
             _tool_of.reset(around)
 
+    def tool_runs_from_here(self) -> None:
+        """The same for what is left of this context, which is the tool's alone."""
+        _tool_of.set(self.state)
+
     # Both, for hooks that wrap a call
 
     @contextmanager
