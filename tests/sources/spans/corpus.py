@@ -41,7 +41,7 @@ RIGHT_UNDECLARED = {
     "Vercel AI": (19, 19),
     "Haystack": (12, 12),
     "MCP": (19, 20),
-    "OpenTelemetry GenAI": (314, 324),
+    "OpenTelemetry GenAI": (323, 341),
 }
 # What a nested case's own truth leaves out: the outer agent's two calls of the inner one.
 _OUTER_CALLS = 2
@@ -254,8 +254,9 @@ OTLP JSON. What is marked no is not guessed: calls without arguments are counted
 without usage cost nothing known, not 0 dollars.
 
 The table is about spans alone. Some dialects say more in log events, which are joined where they come as well:
-`claude_agent_sdk_native` its arguments, by the call's id, `openai_v2_content` the replies, by the model's span, and
-`openai_genai_event` all messages (they tie a raw client's calls together where the event comes before the span).
+`claude_agent_sdk_native` its arguments, by the call's id, `openai_v2_content` and `bedrock_botocore` the replies, by
+the model's span, and `openai_genai_event` all messages (they tie a raw client's calls together where the event comes
+before the span).
 
 An instrumentation that is not listed is read by the conventions it follows (see the end of this page). A declaration in
 `exporter/turnwatch/sources/spans/dialects/` makes it a dialect."""

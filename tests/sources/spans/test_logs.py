@@ -12,7 +12,10 @@ from turnwatch.sources.spans.logs import LogData, logs_of_json, logs_of_request
 
 CLAUDE = [case for case in cases() if case.dialect == "claude_agent_sdk_native"]
 WRAPPED = [
-    case for case in cases() if case.dialect == "openai_v2_content" and case.name in ("loop_wrapped", "loop_reorder")
+    case
+    for case in cases()
+    if case.dialect == "bedrock_botocore"
+    or (case.dialect == "openai_v2_content" and case.name in ("loop_wrapped", "loop_reorder"))
 ]
 DETAILS = [case for case in cases() if case.dialect == "openai_genai_event"]
 
@@ -50,7 +53,7 @@ def test_arguments_in_log_events_are_joined_by_the_calls_id(case, logs_first):
     assert found.faults == 0
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in WRAPPED])
+@pytest.mark.parametrize("case", [pytest.param(case, id=f"{case.dialect}-{case.name}") for case in WRAPPED])
 def test_replies_in_log_events_are_joined_by_the_models_span(case):
     found = read(case, sdk_logs(case), logs_first=True)
     assert (found.numbers.tool_calls, found.numbers.repeats) == (case.expected.tool_calls, case.expected.repeats)

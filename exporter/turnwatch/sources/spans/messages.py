@@ -17,6 +17,8 @@ _REPLY_TEXTS: Final = (
     "llm.output_messages.0.message.content", "llm.output_messages.0.message.contents.0.message_content.text",
 )  # fmt: skip
 _TRACELOOP_OUT: Final = "gen_ai.completion."
+# A role alone says nothing: some leave out of a reply that it asks for tools.
+_NUMBERED_REPLY: Final = ("gen_ai.completion.0.content", "gen_ai.completion.0.tool_calls.0.name", "gen_ai.tool.call.id")
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
 _INPUTS: Final = CONVENTIONS.messages["inputs"]
 _FINISH: Final = CONVENTIONS.messages["finish"]
@@ -51,7 +53,7 @@ def carries_reply(attributes: Mapping[str, Any]) -> bool:
     for name in _OUTPUTS:
         if attributes.get(name):
             return True
-    return has_flat_reply(attributes) or f"{_TRACELOOP_OUT}0.role" in attributes or "gen_ai.tool.call.id" in attributes
+    return has_flat_reply(attributes) or any(name in attributes for name in _NUMBERED_REPLY)
 
 
 def has_flat_reply(attributes: Mapping[str, Any]) -> bool:
@@ -181,7 +183,19 @@ def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
         if tool is None:
             break
         calls.append(_asked(tool, attributes.get(call + "arguments"), attributes.get(call + "id")))
-    return calls or _asked_joined(attributes)
+    return calls or _asked_one_by_one(attributes) or _asked_joined(attributes)
+
+
+def _asked_one_by_one(attributes: Mapping[str, Any]) -> list[Asked]:
+    """LiteLLM numbers the calls of a reply and leaves their ids out."""
+    calls: list[Asked] = []
+    while len(calls) < _MAX_CALLS:
+        call = f"{_TRACELOOP_OUT}{len(calls)}.function_call."
+        tool = attributes.get(call + "name")
+        if tool is None:
+            break
+        calls.append(_asked(tool, attributes.get(call + "arguments"), None))
+    return calls
 
 
 def _asked_joined(attributes: Mapping[str, Any]) -> list[Asked]:
@@ -202,7 +216,7 @@ def _answered_in(value: Any) -> Iterator[Answered]:
     for message in _members(value, "messages"):
         role = message.get("role")
         if role == "tool" and message.get("tool_call_id") is not None:
-            yield Answered(str(message["tool_call_id"]), message.get("content", MISSING))
+            yield Answered(str(message["tool_call_id"]), message.get("content", message.get("parts", MISSING)))
             continue
         for part in _members(message, "parts", "content"):
             answer = _answer_in_part(part)

@@ -15,7 +15,7 @@ from turnwatch.sources.spans.values import first_text, json_of
 
 _AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
 _PRINTED_USAGE: Final = "usage=CompletionUsage("
-_PRINTED_CACHED: Final = re.compile(r"\bcached_tokens=(\d+)")
+_PRINTED_CACHED: Final = re.compile(r"\bcached_tokens(?:=|': )(\d+)")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
 _GEMINI: Final = "gemini"
 # As in OTLP. What is larger, as text may be, is no number of tokens, and no float could hold it.
@@ -55,6 +55,8 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
         (shape.cache_write and _first(attributes, shape.cache_write)) or 0,
         (shape.reasoning and _first(attributes, shape.reasoning)) or 0,
     )
+    if shape.dialect.cache_beside_input:
+        usage.input += usage.cache_read + usage.cache_write
     if shape.total:
         _add_thoughts(attributes, shape, usage)
     if shape.has_usage_object and not usage.cache_read:
@@ -137,11 +139,15 @@ def _langsmith(attributes: Mapping[str, Any], usage: Usage) -> None:
 
 
 def _printed(attributes: Mapping[str, Any], usage: Usage) -> None:
-    """Cached tokens of a reply of OpenAI's client that was printed as it stands (smolagents under OpenInference)."""
-    output = attributes.get("output.value")
-    if type(output) is str and _PRINTED_USAGE in output:
-        cached = _PRINTED_CACHED.search(output, output.rindex(_PRINTED_USAGE))
-        usage.cache_read = _number(cached[1]) if cached is not None else 0
+    """Cached tokens of a usage that was printed as it stands: LiteLLM's, or one of OpenAI's client in a reply."""
+    printed = attributes.get("metadata.usage_object")
+    if printed is None:
+        output = attributes.get("output.value")
+        if type(output) is not str or _PRINTED_USAGE not in output:
+            return
+        printed = output[output.rindex(_PRINTED_USAGE) :]
+    cached = _PRINTED_CACHED.search(str(printed))
+    usage.cache_read = _number(cached[1]) if cached is not None else 0
 
 
 def _haystack(attributes: Mapping[str, Any]) -> Usage | None:
