@@ -152,6 +152,16 @@ def test_changed_results_are_identical_but_not_stale(watch: Watch):
     assert gauge(watch, "agent_turn_stale_calls_max", "bot", "search") <= 1
 
 
+def test_a_tool_that_is_declared_to_poll_is_identical_but_not_stale(clock: Clock):
+    watch = watch_with(clock, tools=Tools(overrides={"get_job": ToolOverride(polling=True)}))
+    turn = watch.open_turn("bot")
+    for _ in range(4):
+        call(turn, "get_job", {"id": 1}, "running")
+        clock.now += 1
+    assert gauge(watch, "agent_turn_identical_calls_max", "bot", "get_job") == 4
+    assert gauge(watch, "agent_turn_stale_calls_max", "bot", "get_job") == 1
+
+
 def test_gauges_of_a_closed_turn_stay_for_the_window(watch: Watch, clock: Clock):
     turn = watch.open_turn("bot")
     for _ in range(9):
