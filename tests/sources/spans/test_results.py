@@ -9,6 +9,7 @@ from turnwatch.sources.spans.results import opened, result_of
 from turnwatch.sources.spans.span import SpanData, SpanEvent
 
 MESSAGE = {"content": "no hits", "type": "tool", "name": "search", "tool_call_id": "call_7", "status": "success"}
+LLAMA = {"tool_name": "search", "raw_input": {}, "raw_output": "no hits", "is_error": False}
 
 
 @pytest.mark.parametrize(
@@ -20,6 +21,7 @@ MESSAGE = {"content": "no hits", "type": "tool", "name": "search", "tool_call_id
         {"output": {"lc": 1, "type": "constructor", "id": ["langchain"], "kwargs": MESSAGE}, "kwargs": {"tags": []}},
         {"output": MESSAGE},
         {"tool_name": "search", "raw_input": {"kwargs": {}}, "raw_output": "no hits", "is_error": False},
+        {"tool_name": "search", "tool_kwargs": {}, "tool_id": "call_7", "tool_output": LLAMA, "return_direct": False},
         {"result": "no hits"},
         "content='no hits' name='search' tool_call_id='call_7'",
         "no hits",
@@ -37,6 +39,7 @@ def test_the_result_is_what_the_tool_returned(wrapped):
         {**MESSAGE, "status": "error"},
         {"output": {**MESSAGE, "status": "error"}},
         {"tool_name": "search", "raw_output": "x", "is_error": True},
+        {"tool_name": "search", "tool_kwargs": {}, "tool_id": "call_7", "tool_output": {**LLAMA, "is_error": True}},
         {"result": "x", "is_error": True},
     ],
 )

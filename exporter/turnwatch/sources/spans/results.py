@@ -130,6 +130,9 @@ def _content(value: dict[str, Any], result: ToolResult) -> Any:
         result.tool = str(value.get("name") or result.tool)
         result.call_id = str(value.get("tool_call_id") or result.call_id)
         return value["content"]
+    if isinstance(value.get("tool_output"), dict) and "tool_kwargs" in value:  # LlamaIndex's agents
+        result.call_id = str(value.get("tool_id") or result.call_id)
+        return value["tool_output"]
     if "raw_output" in value and "tool_name" in value:  # LlamaIndex
         result.tool = str(value["tool_name"])
         result.failed = result.failed or bool(value.get("is_error"))
