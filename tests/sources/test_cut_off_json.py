@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
-from turnwatch.sources.cut_off_json import is_open, whole_records
+from turnwatch.sources.cut_off_json import open_brackets, whole_records
 
 SPAN = {"name": 'a "quoted" {bracket] \\', "attributes": [{"key": "k", "value": {"stringValue": "v"}}], "events": []}
 MESSAGE = {"role": "user", "content": [{"type": "text", "text": "a ] and a }"}, {"type": "tool_use", "input": {}}]}
 CALL = {"tool": "t", "args": {"calls": [{"tool": "not one"}], "data": [[1, 2], [3]]}, "result": "r", "messages": [{}]}
+
+
+def kept_of(text: str) -> Any:
+    return whole_records(text, 0, open_brackets(text))
 
 
 def otlp(spans: list[Any]) -> Any:
@@ -35,8 +39,8 @@ def test_every_whole_record_is_kept_and_no_half_one(
     text = json.dumps(document([record] * 3), indent=indent)
     kept = []
     for cut in range(1, len(text)):
-        assert is_open(text[:cut])
-        whole = whole_records(text[:cut])
+        assert open_brackets(text[:cut])
+        whole = kept_of(text[:cut])
         try:
             records = records_of(whole)
         except (TypeError, LookupError):
@@ -58,7 +62,7 @@ def test_every_whole_record_is_kept_and_no_half_one(
 )
 def test_of_one_record_nothing_is_kept(record: Any):
     text = json.dumps(record)
-    assert {whole_records(text[:cut]) is None for cut in range(1, len(text))} == {True}
+    assert {kept_of(text[:cut]) is None for cut in range(1, len(text))} == {True}
 
 
 @pytest.mark.parametrize(
@@ -66,4 +70,4 @@ def test_of_one_record_nothing_is_kept(record: Any):
     ["", "{}", '{"calls": [1]}', '{"calls": [1}', "]", '{"calls": [{"a": 1]', '{"calls": [nonsense, {}, '],
 )
 def test_what_is_whole_or_broken_is_not_mended(text: str):
-    assert whole_records(text) is None
+    assert kept_of(text) is None

@@ -10,7 +10,8 @@ import orjson
 # Up to the next bracket, over whole texts. Possessive, so that it never goes back.
 TO_BRACKET: Final = re.compile(r'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]]*+)*+', re.DOTALL)
 
-_KEY: Final = re.compile(r'"(\w{1,40})"\s{0,9}:\s{0,9}\Z')
+_NEXT_BRACKET: Final = re.compile(f"{TO_BRACKET.pattern}([{{}}\\[\\]])", re.DOTALL)
+_KEY: Final = re.compile(r'(?<!\\)"(\w{1,40})"\s{0,9}:\s{0,9}\Z')
 _LONGEST_KEY: Final = 64
 _CLOSING: Final = {"{": "}", "[": "]"}
 
@@ -23,45 +24,75 @@ _AROUND: Final = frozenset(
 )
 
 
-class _Open:
-    """A bracket that is not closed."""
+class OpenBracket:
+    """A bracket that is not closed where a text ends.
 
-    __slots__ = ("behind_whole", "bracket", "name")
+    Attributes:
+        bracket, position: Which, and where in the text.
+        behind_member: Where the last member that is whole ends; of a list.
+        lists: Beginning and end of the lists that are values in it; of an object.
+    """
 
-    def __init__(self, bracket: str, position: int, name: str | None) -> None:
+    __slots__ = ("behind_member", "bracket", "lists", "position")
+
+    def __init__(self, bracket: str, position: int) -> None:
         self.bracket = bracket
-        self.name = name  # the key that it is the value of; None of a list's member
-        # Behind the whole members of a list, and the last list of an object that holds records or leads to some.
-        self.behind_whole = position + 1 if bracket == "[" else None
+        self.position = position
+        self.behind_member = position + 1
+        self.lists: list[tuple[int, int]] = []
 
-    @property
-    def is_known(self) -> bool:
-        return self.name is None or self.name in _RECORDS or self.name in _AROUND
-
-
-def is_open(text: str, start: int = 0) -> bool:
-    """Whether brackets of the value that begins here are open where the text ends."""
-    return bool(_open_brackets(text, start))
+    def behind_whole(self, text: str) -> int | None:
+        """Where what is of use without the rest ends; None where there is nothing yet."""
+        if self.bracket == "[":
+            return self.behind_member
+        known = _RECORDS | _AROUND
+        return next((end for start, end in reversed(self.lists) if _key(text, start) in known), None)
 
 
-def whole_records(text: str, start: int = 0) -> Any | None:
+def open_brackets(text: str, start: int = 0) -> list[OpenBracket]:
+    """The brackets of the value that begins here which are open where the text ends, from the outside in.
+
+    None where the value is whole, or its brackets do not match.
+    """
+    levels: list[OpenBracket] = []
+    position = start
+    while found := _NEXT_BRACKET.match(text, position):
+        bracket, position = found[1], found.end()
+        if bracket in _CLOSING:
+            levels.append(OpenBracket(bracket, position - 1))
+            continue
+        if not levels or _CLOSING[levels[-1].bracket] != bracket:
+            return []
+        closed = levels.pop()
+        if not levels:
+            return []
+        if levels[-1].bracket == "[":
+            levels[-1].behind_member = position
+        elif bracket == "]":
+            levels[-1].lists.append((closed.position, position))
+    return levels
+
+
+def whole_records(text: str, start: int, levels: list[OpenBracket]) -> Any | None:
     """The value that was cut off, without the record in which that happened and what would have followed.
 
     Args:
         text: The value, up to the cut.
         start: Where it begins.
+        levels: Its open brackets.
 
     Returns:
         None where the value is not cut off, or is a record itself.
     """
-    levels = _open_brackets(text, start)
     deepest = end = 0
     for depth, level in enumerate(levels, 1):
-        if not level.is_known:
+        name = _key(text, level.position) if depth > 1 and levels[depth - 2].bracket == "{" else None
+        if name is not None and name not in _RECORDS | _AROUND:
             break
-        if level.behind_whole is not None:
-            deepest, end = depth, level.behind_whole
-        if level.name in _RECORDS:
+        behind_whole = level.behind_whole(text)
+        if behind_whole is not None:
+            deepest, end = depth, behind_whole
+        if name in _RECORDS:
             break
     if not deepest:
         return None
@@ -72,28 +103,7 @@ def whole_records(text: str, start: int = 0) -> Any | None:
         return None
 
 
-def _open_brackets(text: str, start: int) -> list[_Open]:
-    """The brackets that are open where the text ends, from the outside in; none where they do not match."""
-    levels: list[_Open] = []
-    position = start
-    while True:
-        found = TO_BRACKET.match(text, position)
-        before, position = position, found.end() if found else position
-        mark = text[position : position + 1]
-        if mark in _CLOSING:
-            in_object = bool(levels) and levels[-1].bracket == "{"
-            levels.append(_Open(mark, position, _key(text, before, position) if in_object else None))
-        elif not levels or mark != _CLOSING[levels[-1].bracket]:
-            # The end, or the beginning of a text that does not end; anything else is broken, and not only cut off.
-            return levels if mark in ("", '"') else []
-        else:
-            closed = levels.pop()
-            if levels and (levels[-1].bracket == "[" or (closed.bracket == "[" and closed.is_known)):
-                levels[-1].behind_whole = position + 1
-        position += 1
-
-
-def _key(text: str, start: int, end: int) -> str:
+def _key(text: str, position: int) -> str:
     """The key in front of a value; "" where it is none of those that are known here."""
-    found = _KEY.search(text, max(start, end - _LONGEST_KEY), end)
+    found = _KEY.search(text, max(0, position - _LONGEST_KEY), position)
     return found[1] if found else ""

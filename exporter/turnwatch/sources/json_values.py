@@ -15,7 +15,7 @@ from typing import IO, Any, Final, NamedTuple, cast
 
 import orjson
 
-from turnwatch.sources.cut_off_json import TO_BRACKET, is_open, whole_records
+from turnwatch.sources.cut_off_json import TO_BRACKET, OpenBracket, open_brackets, whole_records
 
 MAX_VALUE_BYTES: Final = 1 << 26
 """The longest value that is read. A longer one is reported and passed over. One value takes several times its length
@@ -83,7 +83,9 @@ def parse_json(text: str | bytes | bytearray) -> Any:
     """
     try:
         return orjson.loads(text)
-    except ValueError:
+    except orjson.JSONDecodeError as error:
+        if error.msg.startswith("unexpected end of data"):  # nothing else would take it for whole
+            raise
         try:
             return json.loads(text)
         except RecursionError as error:
@@ -148,10 +150,10 @@ def _broken(number: int, line: bytes, start: int, wrong: ValueError | None) -> I
     elif not isinstance(wrong, json.JSONDecodeError):
         no_text = f" at byte {start + wrong.start + 1}: no UTF-8" if isinstance(wrong, UnicodeDecodeError) else ""
         yield BrokenLine(number, NOT_JSON + (no_text or f": {wrong}"))
-    elif not _is_cut_off(wrong, text[start:], 0):
+    elif not (levels := _open_where_cut_off(wrong, text[start:], 0)):
         yield BrokenLine(number, f"{NOT_JSON} at column {start + wrong.pos + 1}: {wrong.msg}")
     else:
-        value = whole_records(text, start)
+        value = whole_records(text[start:], 0, levels)
         if value is not None:
             yield Value(number, value, len(line))
         behind = "" if value is None else _BEFORE_CUT
@@ -165,12 +167,14 @@ def _may_go_on(error: Exception, text: str) -> bool:
     )
 
 
-def _is_cut_off(error: Exception, text: str, start: int) -> bool:
-    """Whether a value is no JSON because the text ends before it."""
-    if not isinstance(error, json.JSONDecodeError) or not _may_go_on(error, text) or not is_open(text, start):
-        return False
+def _open_where_cut_off(error: Exception, text: str, start: int) -> list[OpenBracket]:
+    """The open brackets of a value that is no JSON because the text ends before it; none where that is not why."""
+    if not isinstance(error, json.JSONDecodeError) or not _may_go_on(error, text):
+        return []
     is_in_text = error.msg.startswith(("Unterminated string", "Invalid \\u"))
-    return is_in_text or _BEGINNING_OF_WORD.fullmatch(text, error.pos) is not None
+    if not is_in_text and _BEGINNING_OF_WORD.fullmatch(text, error.pos) is None:
+        return []
+    return open_brackets(text, start)
 
 
 class _Lines:
@@ -287,13 +291,13 @@ class _Document:
             except (ValueError, RecursionError) as error:
                 if _may_go_on(error, self._text) and self._more():
                     continue
-                cut = self._cut_at(error)
-                if cut is None:
+                cut, levels = self._cut_at(error)
+                if not levels:
                     yield BrokenLine(began, self._what_is_wrong(error))
                     if not self._pass_over():
                         break
                     continue
-                records = whole_records(self._text[self._position : cut])
+                records = whole_records(self._text[:cut], self._position, levels)
                 if records is not None:
                     yield Value(began, records, cut - self._position)
                 self._go_to(cut)
@@ -341,16 +345,17 @@ class _Document:
     def _is_too_long(self) -> bool:
         return len(self._text) - self._position > MAX_VALUE_BYTES
 
-    def _cut_at(self, error: Exception) -> int | None:
-        """Where what cannot be read was cut off; None when something else is wrong with it."""
+    def _cut_at(self, error: Exception) -> tuple[int, list[OpenBracket]]:
+        """Where what cannot be read was cut off, and what was open there: nothing when something else is wrong."""
         if self._is_too_long():
-            return None
+            return 0, []
         # Something that begins where a line does, before there was an error: it was cut off there.
         before = error.pos + 1 if isinstance(error, json.JSONDecodeError) else len(self._text)
         begins_again = _BEGINS_LINE.search(self._text, self._position + 1, before)
         if begins_again is not None:
-            return begins_again.start()
-        return len(self._text) if _is_cut_off(error, self._text, self._position) else None
+            cut = begins_again.start()
+            return cut, open_brackets(self._text[:cut], self._position)
+        return len(self._text), _open_where_cut_off(error, self._text, self._position)
 
     def _what_is_wrong(self, error: Exception) -> str:
         if not isinstance(error, json.JSONDecodeError):
