@@ -125,6 +125,13 @@ def _content(value: dict[str, Any], result: ToolResult) -> Any:
         return value["output"]
     if value.get("type") == "tool" and isinstance(value.get("data"), dict):  # LangChain's message_to_dict
         return value["data"]
+    if "goto" in value and isinstance(value.get("update"), dict):  # LangGraph's Command, with the whole history in it
+        messages = value["update"].get("messages")
+        last = messages[-1] if isinstance(messages, list) and messages else None
+        if not isinstance(last, dict):
+            return None
+        message = last["kwargs"] if "lc" in last and isinstance(last.get("kwargs"), dict) else last
+        return message if message.get("type") == "tool" else None
     if "content" in value and ("tool_call_id" in value or value.get("type") == "tool"):
         result.failed = result.failed or value.get("status") == "error"
         result.tool = str(value.get("name") or result.tool)
