@@ -378,7 +378,7 @@ def test_a_turn_id_that_is_neither_true_nor_false_is_an_id(watch: Watch):
         def __str__(self) -> str:
             return "t-1"
 
-    with tw.turn(agent="bot", turn_id=Id(), watch=watch) as turn:  # type: ignore[arg-type]
+    with tw.turn(agent="bot", turn_id=Id(), watch=watch) as turn:
         assert turn.state.turn_id == "t-1"
     with tw.turn(agent="bot", turn_id="", watch=watch) as turn:
         assert len(turn.state.turn_id) == 32
