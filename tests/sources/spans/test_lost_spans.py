@@ -3,6 +3,8 @@
 import pytest
 from tests.sources.spans.story import Story
 
+from turnwatch.sources.spans.span import CLIENT, SERVER
+
 AGENT, LOST, OTHER_LOST = 100, 200, 300
 SUM = {"gen_ai.usage.input_tokens": 20, "gen_ai.usage.output_tokens": 2}
 
@@ -62,3 +64,21 @@ def test_an_agent_that_runs_on_is_not_ended_by_a_silent_one_in_it(story):
     story.feed(story.chat(LOST, at=601), story.agent(LOST, name="long", seconds=700))
     turn = story.all_turns()["long"]
     assert (turn.iterations, turn.usage.input) == (1, 10)
+
+
+def seen_by_mcp(story, parent, kind, *, at, seconds, failed=False):
+    attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "search"}
+    if failed:
+        attributes["error.type"] = "tool_error"
+    return story.span(
+        "tools/call search", attributes, parent, at=at, seconds=seconds, kind=kind, scope="mcp-python-sdk"
+    )
+
+
+def test_what_a_server_saw_during_its_clients_call_is_that_call_where_the_span_between_is_lost(story):
+    story.feed(seen_by_mcp(story, 900, SERVER, at=0.1, seconds=0.2, failed=True))
+    story.feed(seen_by_mcp(story, AGENT, CLIENT, at=0, seconds=0.5))
+    story.feed(seen_by_mcp(story, AGENT, CLIENT, at=0, seconds=0.6), seen_by_mcp(story, 901, SERVER, at=2, seconds=1))
+    story.feed(story.agent(AGENT))
+    story.all_turns()
+    assert sum(turn.tool_calls for turn in story.ended) == 3
