@@ -1,5 +1,7 @@
 """Arguments out of the envelopes that instrumentations put round them."""
 
+import json
+
 import pytest
 
 from turnwatch.core.events import MISSING
@@ -77,3 +79,17 @@ def test_hostile_text_is_only_text(given):
 
 def test_positional_and_named_arguments_are_both_kept():
     assert unwrapped('{"args": ["x"], "kwargs": {"limit": 3}}') == {"args": ["x"], "limit": 3}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"city": {"type": "string", "description": "where"}, "days": {"type": "integer"}},
+        {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}},
+    ],
+)
+def test_positional_arguments_have_the_names_that_the_schema_gives_them(schema):
+    attributes = {"input.value": '{"args": ["Paris"], "kwargs": {}}', "tool.parameters": json.dumps(schema)}
+    assert arguments_of(SpanData(1, 1, attributes=attributes)) == PARIS
+    attributes["input.value"] = '{"args": ["Paris", 2, "more"], "kwargs": {}}'
+    assert arguments_of(SpanData(1, 1, attributes=attributes)) == ["Paris", 2, "more"]

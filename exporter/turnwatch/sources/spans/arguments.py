@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from turnwatch.sources.spans.dialect import CONVENTIONS
 from turnwatch.sources.spans.span import SpanData
-from turnwatch.sources.spans.values import MISSING, is_schema, parsed
+from turnwatch.sources.spans.values import MISSING, is_schema, json_of, parsed
 
 _EVENTS: Final[tuple[tuple[str, str], ...]] = CONVENTIONS.tool["argument_events"]
 _EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
@@ -30,7 +30,8 @@ def arguments_of(span: SpanData) -> Any:
             continue
         if name in _MAYBE_SCHEMA and is_schema(value):
             continue
-        return unwrapped(value)
+        value = unwrapped(value)
+        return _by_name(value, span) if type(value) is list else value
     if span.events:
         for event_name, attribute in _EVENTS:
             for event in span.events:
@@ -39,6 +40,18 @@ def arguments_of(span: SpanData) -> Any:
                     if value is not None:
                         return unwrapped(value)
     return MISSING
+
+
+def _by_name(args: list[Any], span: SpanData) -> Any:
+    """Positional arguments under the names that the tool's schema gives them, so that they equal those given by name."""
+    for name in _MAYBE_SCHEMA:
+        schema = json_of(span.attributes.get(name))
+        if is_schema(schema):
+            properties = schema.get("properties")
+            names = list(properties if isinstance(properties, dict) else schema)
+            if len(args) <= len(names):
+                return dict(zip(names, args, strict=False))
+    return args
 
 
 def unwrapped(value: object) -> Any:
