@@ -43,7 +43,7 @@ def arguments_of(span: SpanData) -> Any:
 
 
 def _by_name(args: list[Any], span: SpanData) -> Any:
-    """Positional arguments under the names that the tool's schema gives them, so that they equal those given by name."""
+    """Positional arguments under the names in the tool's schema, so that they equal those given by name."""
     for name in _MAYBE_SCHEMA:
         schema = json_of(span.attributes.get(name))
         if is_schema(schema):
