@@ -121,7 +121,7 @@ def test_in_a_transcript_a_loop_begins_on_the_line_of_its_first_call(tmp_path: P
 
 def test_the_exit_codes_are_in_the_help():
     explained = " ".join(scan("--help").stdout.replace("│", " ").split())
-    assert "Exit codes: 0; 1 with --fail-on-loop and a stuck turn; 2 when something could not be read" in explained
+    assert "Exit codes: 0; 1 with --fail-on-loop and a stuck turn, or one that repeats calls" in explained
 
 
 @pytest.mark.parametrize(("arguments", "code"), [([], 0), (["--fail-on-loop"], 2)])
@@ -157,6 +157,21 @@ def test_turns_without_tool_calls_pass_a_check(tmp_path: Path):
     file = tmp_path / "talk.jsonl"
     file.write_text(run("talk", []))
     assert scan(file, "--fail-on-loop").exit_code == 0
+
+
+def without_results(number: int) -> str:
+    return run("unseen", [{"tool": "search_orders", "args": {"customer_id": "C-1"}}] * number)
+
+
+@pytest.mark.parametrize(("number", "code"), [(2, 0), (187, 1)])
+def test_repeated_calls_fail_a_check_where_no_result_is_known(tmp_path: Path, number: int, code: int):
+    file, out = tmp_path / "unseen.jsonl", tmp_path / "report.xml"
+    file.write_text(without_results(number) + HEALTHY)
+    result = scan(file, "--fail-on-loop", "--junit", out)
+    assert result.exit_code == code
+    said = "turnwatch: 1 turn with repeated calls whose results are not known\n"
+    assert result.stderr == (said if code else "")
+    assert report(out).attrib["failures"] == str(code)
 
 
 # JUnit

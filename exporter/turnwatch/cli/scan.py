@@ -18,6 +18,7 @@ from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.cli.scan_junit import JUnitReport
 from turnwatch.cli.scan_table import ScanTable
 from turnwatch.cli.unread import UNREADABLE, Output, UnreadPlaces
+from turnwatch.core.printable import many
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 from turnwatch.settings_file import load_settings
@@ -80,7 +81,11 @@ def scan_command(
     paths: InputPaths,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object a turn.")] = False,
     fail_on_loop: Annotated[
-        bool, typer.Option("--fail-on-loop", help="Exit with 1 when a turn is stuck, 2 when nothing could be judged.")
+        bool,
+        typer.Option(
+            "--fail-on-loop",
+            help="Exit with 1 when a turn is stuck, 2 when nothing could be judged.",
+        ),
     ] = False,
     junit: Annotated[
         Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit report, a test case a turn, too.")
@@ -98,8 +103,8 @@ def scan_command(
     Reads spans (JSON of the OpenTelemetry SDK, OTLP JSON and protobuf), trajectories, and transcripts of agents, plain
     or compressed.
 
-    Exit codes: 0; 1 with --fail-on-loop and a stuck turn; 2 when something could not be read, or with --fail-on-loop
-    when no turn was found, or no tool call could be judged.
+    Exit codes: 0; 1 with --fail-on-loop and a stuck turn, or one that repeats calls whose results are not known; 2 when
+    something could not be read, or with --fail-on-loop when no turn was found, or no tool call could be judged.
     """
     settings = load_settings(path=config)
     refuse_unfit((html, junit), paths)
@@ -117,7 +122,12 @@ def scan_command(
         typer.echo("turnwatch: no turn of an agent was found", err=True)
         if fail_on_loop:
             raise typer.Exit(UNREADABLE)
-    if fail_on_loop and scanning.table.stuck:
+    if fail_on_loop and scanning.table.failing:
+        repeating = scanning.table.failing - scanning.table.stuck
+        if repeating:
+            typer.echo(
+                f"turnwatch: {many(repeating, 'turn')} with repeated calls whose results are not known", err=True
+            )
         raise typer.Exit(LOOP_FOUND)
     if fail_on_loop and scanning.saw_no_arguments:
         typer.echo("turnwatch: none of the tool calls could be judged: none has arguments or an input hash", err=True)

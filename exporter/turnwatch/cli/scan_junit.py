@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, Final, final
 from xml.etree import ElementTree
 
+from turnwatch.cli.scan_table import failing_verdict
 from turnwatch.core.turn import TurnState
 from turnwatch.errors import TurnwatchError
 from turnwatch.sources.scan import ScannedTurn, Unread
@@ -22,7 +23,8 @@ _NOT_IN_XML: Final = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010f
 class JUnitReport:
     """Writes a report in the format of JUnit, as Jenkins and GitLab read it. Keeps nothing in memory.
 
-    Every turn is a test case: of the class of its agent, failed when the turn is stuck. What could not be read is a
+    Every turn is a test case: of the class of its agent, failed when the turn is stuck
+    (or repeats calls whose results are not known). What could not be read is a
     test case with an error.
 
     Args:
@@ -81,11 +83,11 @@ def _case(class_name: str, name: str, seconds: float) -> ElementTree.Element:
 
 def _add_failure(case: ElementTree.Element, item: ScannedTurn) -> bool:
     turn: TurnState = item.state
-    stuck = next((number for number, each in enumerate(turn.verdicts) if each.severity == "stuck"), None)
-    if stuck is None:
+    failing = failing_verdict(turn)
+    if failing is None:
         return False
-    verdict = turn.verdicts[stuck]
-    line = item.loop_lines[stuck] if stuck < len(item.loop_lines) else None
+    verdict = turn.verdicts[failing]
+    line = item.loop_lines[failing] if failing < len(item.loop_lines) else None
     message = (
         f"{verdict.kind} of {verdict.tool} from call {verdict.first_call}, detected at call {verdict.detected_call}"
     )

@@ -38,6 +38,18 @@ def is_stuck(turn: TurnState) -> bool:
     return turn.verdict is not None and turn.verdict.severity == "stuck"
 
 
+def failing_verdict(turn: TurnState) -> int | None:
+    """Which of a turn's verdicts, by its place, fails a check for loops; None when the check passes.
+
+    The first that is stuck. Where no result is known nothing can be found stuck, so there a warning is enough: a check
+    that cannot fail would be none.
+    """
+    for number, verdict in enumerate(turn.verdicts):
+        if verdict.severity == "stuck" or turn.engine.mode == "args_only":
+            return number
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class _Worst:
     """One line of the first table."""
@@ -71,12 +83,14 @@ class ScanTable:
         self._noticed = 0
         self.turns = 0
         self.stuck = 0
+        self.failing = 0
 
     def add(self, item: ScannedTurn) -> None:
         """Add a turn."""
         turn = item.state
         self.turns += 1
         self.stuck += is_stuck(turn)
+        self.failing += failing_verdict(turn) is not None
         if turn.missing_arguments:
             self._without_arguments[turn.source] = None
         if turn.duplicates:
