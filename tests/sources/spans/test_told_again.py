@@ -198,3 +198,15 @@ def test_a_framework_that_takes_over_from_raw_calls_has_its_tools_counted_once(w
     watched.all_turns()
     assert sum(turn.tool_calls for turn in watched.ended) == 3
     assert sum(turn.iterations for turn in watched.ended) == 4
+
+
+def test_a_second_span_inside_a_clients_own_does_not_end_its_turn(story):
+    for number in range(3):
+        answers = [f"call_{number - 1}"] if number else []
+        reply = {"calls": [f"call_{number}"], "reply_id": f"chatcmpl-{number}"}
+        own = llm(story, FRAMEWORK, trace=number + 1, at=4 * number, answers=answers, **reply)
+        story.feed(own)
+        inner = {"trace": number + 1, "at": 4 * number + 0.1, "seconds": 0.8, "reply_id": f"chatcmpl-{number}"}
+        story.feed(llm(story, CLIENT, own.span_id, **inner))
+    story.all_turns()
+    assert [turn.iterations for turn in story.ended] == [3]

@@ -208,8 +208,8 @@ class Calls:
             above.ended_ns = max(above.ended_ns, span.end_ns)
             above.stop_reason = "error" if span.failed else "final_answer"
         alone = self._told.take_alone(fact)
-        if alone is None or waits(alone):
-            if alone is not None:
+        if alone is None or alone is above or waits(alone):
+            if alone is not None and alone is not above:
                 fact = self._one_fact(fact, alone, above, now)
             if fact.attributes:
                 self._told.note_above(fact, above)
