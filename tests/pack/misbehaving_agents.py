@@ -64,7 +64,7 @@ def invent_names(agent):
 
 def chat_without_end(agent):
     for _ in range(60):
-        with tw.turn(agent=agent, conversation_id="c-1") as turn:
+        with tw.turn(agent=agent, conversation_id=agent) as turn:
             think(turn)
 
 
