@@ -67,6 +67,10 @@ def spans_of(turn: int) -> Iterator[SpanData]:
 def main() -> None:
     """Print one line of memory and one of eviction."""
     turns = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
+    # The first turn imports what turns need, which is no turn's memory.
+    first = Assembler(Watch(Settings(), Store()), settle_seconds=1.0)
+    first.feed(spans_of(0), 0.0)
+    first.flush()
     store = Store()
     watch = Watch(Settings(bounds=Bounds(open_turns=turns)), store)
     assembler = Assembler(watch, settle_seconds=1.0)
