@@ -52,7 +52,7 @@ class OpenBracket:
 def open_brackets(text: str, start: int = 0) -> list[OpenBracket]:
     """The brackets of the value that begins here which are open where the text ends, from the outside in.
 
-    None where the value is whole, or its brackets do not match.
+    None of them where the value is whole, or its brackets do not match.
     """
     levels: list[OpenBracket] = []
     position = start

@@ -5,6 +5,7 @@ import pytest
 from openinference.instrumentation.dspy import DSPyInstrumentor
 
 import turnwatch as tw
+from frameworks.instrumenting import instrumenting
 from frameworks.openai2.dspy_model import in_dspys_form
 from frameworks.span_counts import FAILS, HEALTHY, SCRIPTS, fails, spans_count
 from frameworks.stub_model import healthy
@@ -16,10 +17,8 @@ NO_NAME = "unknown"
 
 @pytest.fixture(autouse=True)
 def instrumented(provider):
-    instrumentor = DSPyInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield
-    instrumentor.uninstrument()
+    with instrumenting(provider, DSPyInstrumentor()):
+        yield
 
 
 def _ask(model, tool, script=healthy):

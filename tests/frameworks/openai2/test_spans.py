@@ -10,6 +10,7 @@ from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.llms.openai import OpenAI
 from openinference.instrumentation.llama_index import LlamaIndexInstrumentor
 
+from frameworks.instrumenting import instrumenting
 from frameworks.span_counts import HEALTHY, SCRIPTS, spans_count
 from frameworks.stub_model import healthy
 from turnwatch.guards.frameworks.google_adk import TurnPlugin
@@ -69,10 +70,8 @@ NO_NAME = "unknown"
 
 @pytest.fixture
 def llama_index(provider):
-    instrumentor = LlamaIndexInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield
-    instrumentor.uninstrument()
+    with instrumenting(provider, LlamaIndexInstrumentor()):
+        yield
 
 
 async def _llama_index(model, tool, *, streaming):

@@ -5,6 +5,7 @@ from agno.agent import Agent
 from agno.models.openai import OpenAIChat
 from openinference.instrumentation.agno import AgnoInstrumentor
 
+from frameworks.instrumenting import instrumenting
 from frameworks.span_counts import FAILS, HEALTHY, SCRIPTS, fails, spans_count
 
 QUESTION = "Where are my orders?"
@@ -12,10 +13,8 @@ QUESTION = "Where are my orders?"
 
 @pytest.fixture(autouse=True)
 def instrumented(provider):
-    instrumentor = AgnoInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield
-    instrumentor.uninstrument()
+    with instrumenting(provider, AgnoInstrumentor()):
+        yield
 
 
 def _agent(model, tool):

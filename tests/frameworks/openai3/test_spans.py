@@ -24,6 +24,7 @@ from smolagents import tool as as_smolagents_tool
 from smolagents.monitoring import LogLevel
 
 import turnwatch as tw
+from frameworks.instrumenting import instrumenting
 from frameworks.span_counts import HEALTHY, SCRIPTS, spans_count
 from frameworks.stub_model import TOOL, Reply
 from turnwatch.guards.frameworks.langchain import TurnMiddleware
@@ -39,10 +40,8 @@ QUESTION = "Where are my orders?"
 
 @pytest.fixture
 def langchain(provider):
-    instrumentor = LangChainInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield
-    instrumentor.uninstrument()
+    with instrumenting(provider, LangChainInstrumentor()):
+        yield
 
 
 def _langchain(model, tool, middleware=()):
@@ -91,10 +90,8 @@ def test_langgraph_with_a_guard_counts_once(model, tool, counts, langchain, ende
 @pytest.fixture
 def openai_agents(provider):
     set_trace_processors([])
-    instrumentor = OpenAIAgentsInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield
-    instrumentor.uninstrument()
+    with instrumenting(provider, OpenAIAgentsInstrumentor()):
+        yield
     set_trace_processors([])
 
 
@@ -232,10 +229,8 @@ def _agents(counts):
 
 @pytest.fixture
 def smolagents(provider):
-    instrumentor = SmolagentsInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield
-    instrumentor.uninstrument()
+    with instrumenting(provider, SmolagentsInstrumentor()):
+        yield
 
 
 def _smolagents(model, tool, **options):

@@ -8,6 +8,7 @@ from autogen_ext.models.openai import OpenAIChatCompletionClient
 from openinference.instrumentation.autogen_agentchat import AutogenAgentChatInstrumentor
 from opentelemetry import trace
 
+from frameworks.instrumenting import instrumenting
 from frameworks.span_counts import FAILS, HEALTHY, SCRIPTS, fails, spans_count
 
 QUESTION = "Where are my orders?"
@@ -21,10 +22,8 @@ def global_provider(provider, monkeypatch):
 
 @pytest.fixture
 def openinference(provider):
-    instrumentor = AutogenAgentChatInstrumentor()
-    instrumentor.instrument(tracer_provider=provider)
-    yield
-    instrumentor.uninstrument()
+    with instrumenting(provider, AutogenAgentChatInstrumentor()):
+        yield
 
 
 def _agent(model, tool):

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 
 import turnwatch as tw
 from frameworks import stub_model
+from frameworks.instrumenting import instrumenting
 from frameworks.stub_model import TOOL, Reply
 from turnwatch.guards.frameworks.crewai import TurnHooks
 
@@ -248,14 +249,8 @@ def test_spans_are_counted(model, tool, counts, monkeypatch):
     provider = TracerProvider()
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", provider)
     processor = tw.instrument()
-    instrumentors = [CrewAIInstrumentor(), OpenAIInstrumentor()]
-    for instrumentor in instrumentors:
-        instrumentor.instrument(tracer_provider=provider)
-    try:
+    with instrumenting(provider, CrewAIInstrumentor(), OpenAIInstrumentor()):
         _kickoff(_crew(model, tool))
-    finally:
-        for instrumentor in instrumentors:
-            instrumentor.uninstrument()
     processor.shutdown()
     assert counts("agent_tool_calls_total", tool=TOOL) == 2
     assert counts("agent_model_calls_total") == 3
