@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from terminals import read_to_end
 from typer.testing import CliRunner
 
 from turnwatch.cli import app_for
@@ -216,11 +217,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(name: str, tmp_path: Path):
     while _HIDE not in seen:  # from then on it waits for somebody to write to the pipe
         seen += os.read(terminal, 4096)
     os.kill(pid, number)
-    try:
-        while more := os.read(terminal, 4096):
-            seen += more
-    except OSError:  # nobody has the terminal open any more
-        pass
+    seen += read_to_end(terminal)
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 128 + number, seen.decode()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from terminals import read_to_end
 
 COMMAND = [sys.executable, "-c", "from turnwatch.cli import main; main()", "scan"]
 # How much memory its own process ever took, in kB, is not what it inherits from the one that started it.
@@ -75,12 +76,7 @@ def test_on_a_terminal_a_bar_names_the_file_and_leaves_the_output_alone(tmp_path
     ours, theirs = pty.openpty()
     scan = start(file, "--json", stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "100"})
     os.close(theirs)
-    shown = b""
-    try:
-        while piece := os.read(ours, 1024):
-            shown += piece
-    except OSError:  # the other end is closed
-        pass
+    shown = read_to_end(ours)
     os.close(ours)
     out, _ = scan.communicate(timeout=60)
     assert len([json.loads(line) for line in out.splitlines()]) == 10

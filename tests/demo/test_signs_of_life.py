@@ -4,6 +4,8 @@ import os
 import pty
 import subprocess
 
+from terminals import read_to_end
+
 from turnwatch.pack.home import pack_home
 
 COMMAND = [".ci/patiently", "installing things", "sh", "-c", "sleep 0.5; echo done; exit 3"]
@@ -18,12 +20,7 @@ def test_on_a_terminal_something_turns_and_is_wiped_away():
     terminal, its_end = pty.openpty()
     with subprocess.Popen(COMMAND, cwd=pack_home(), stdout=subprocess.DEVNULL, stderr=its_end) as ran:
         os.close(its_end)
-        shown = b""
-        try:
-            while piece := os.read(terminal, 1024):
-                shown += piece
-        except OSError:  # the other end is closed
-            pass
+        shown = read_to_end(terminal)
     os.close(terminal)
     assert ran.returncode == 3
     assert shown.startswith(b"installing things\r\n\r|")
