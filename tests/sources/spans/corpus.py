@@ -53,8 +53,8 @@ _TURNS = {"nested": 3, "turns": 2, "handoff": 2}
 def _folder():
     """The unpacked corpus; lives as long as the process."""
     folder = tempfile.TemporaryDirectory(prefix="turnwatch-corpus-")
-    for name in ("corpus.tar.xz", "corpus-more.tar.xz"):
-        with tarfile.open(HERE / name) as archive:
+    for file in sorted(HERE.glob("corpus*.tar.xz")):
+        with tarfile.open(file) as archive:
             archive.extractall(folder.name, filter="data")
     return folder
 
