@@ -17,6 +17,7 @@ GROUND = (
     "default_volatile_keys",
     "errors",
     "http_answer",
+    "near_names",
     "price_file",
     "settings",
     "settings_faults",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Mapping
 from decimal import Decimal
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from turnwatch.errors import SettingsError
+from turnwatch.near_names import unknown_key
 from turnwatch.yaml_file import YamlDocument, read_yaml_file
 
 _ALLOWED: Final = ("input", "output", "cache_read", "cache_write", "reasoning")
@@ -55,15 +55,13 @@ def _read(path: str, _version: tuple[int, ...]) -> Mapping[str, ModelPrices]:
 
 def _prices(document: YamlDocument, model: str, entry: Any, faults: list[str]) -> ModelPrices:
     if not isinstance(entry, dict):
-        faults.append(f"{document.place((model,))}: {model}: wants a mapping with {_listed()}")
+        faults.append(f"{document.place((model,))}: {model}: wants a mapping with {', '.join(_ALLOWED)}")
         return {}
     values: dict[str, Decimal] = {}
     for key, value in entry.items():
         place = f"{document.place((model, key))}: {model}.{key}"
         if key not in _ALLOWED:
-            near = difflib.get_close_matches(key, _ALLOWED, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            faults.append(f"{place}: unknown key; allowed are {_listed()}{hint}")
+            faults.append(f"{place}: {unknown_key(key, _ALLOWED)}")
             continue
         price = _price(value)
         if price is None:
@@ -82,7 +80,3 @@ def _price(value: object) -> Decimal | None:
     # The digits as written: Decimal(0.3) would be 0.299999999999999988898.
     price = Decimal(repr(value))
     return price if price.is_finite() and price >= 0 else None
-
-
-def _listed() -> str:
-    return ", ".join(_ALLOWED)

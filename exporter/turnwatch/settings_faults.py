@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import types
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
+
+from turnwatch.near_names import unknown_key
 
 if TYPE_CHECKING:
     from turnwatch.yaml_file import KeyPath
@@ -45,9 +46,7 @@ def _dotted(loc: tuple[int | str, ...]) -> str:
 
 def _fault(model: type[BaseModel], detail: Any, path: KeyPath) -> str:
     if detail["type"] == "extra_forbidden":
-        allowed = sorted(_allowed_keys(model, path[:-1]))
-        near = difflib.get_close_matches(path[-1], allowed, 1)
-        return f"unknown key; allowed are {', '.join(allowed)}" + (f"; did you mean {near[0]}?" if near else "")
+        return unknown_key(path[-1], sorted(_allowed_keys(model, path[:-1])))
     wanted = type_in_words(annotation_of(model, path))
     bound = next((f" {word} {detail['ctx'][key]:g}" for key, word in _BOUNDS if key in detail.get("ctx", {})), "")
     if detail["type"] == "finite_number":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from turnwatch.errors import SettingsError
+from turnwatch.near_names import did_you_mean
 from turnwatch.settings import Settings
 from turnwatch.settings_faults import annotation_of, faults_in_words, section_of
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # where nothing is set, nothing needs YAML
 
 PREFIX: Final = "TURNWATCH_"
 CONFIG_VARIABLE: Final = "TURNWATCH_CONFIG"
+_FORM_OF_NAMES: Final = f"names are {PREFIX}<KEY> or {PREFIX}<SECTION>__<KEY>"
 _SWITCHES: Final = {"0": False, "1": True}
 """How variables are turned on and off in most programs; in a file, 0 and 1 are numbers."""
 
@@ -84,7 +85,8 @@ def _of_environment(env: Mapping[str, str], faults: list[str]) -> dict[str, Any]
         if path is None and _is_set_by_kubernetes(name, env[name]):
             continue
         if path is None:
-            faults.append(f"environment: {name} is not a setting; {_nearest_name(name)}")
+            hint = did_you_mean(name, environment_names(), PREFIX) or _FORM_OF_NAMES
+            faults.append(f"environment: {name} is not a setting; {hint}")
             continue
         value: Any = env[name]
         annotation = annotation_of(Settings, path)
@@ -117,12 +119,6 @@ def _is_set_by_kubernetes(name: str, value: str) -> bool:
     if "__" in name:
         return False
     return _OF_A_SERVICE.search(name) is not None or (name.endswith("_PORT") and _ADDRESS.match(value) is not None)
-
-
-def _nearest_name(name: str) -> str:
-    known = {each.removeprefix(PREFIX): each for each in environment_names()}
-    near = difflib.get_close_matches(name.removeprefix(PREFIX), known, 1)
-    return f"did you mean {known[near[0]]}?" if near else f"names are {PREFIX}<KEY> or {PREFIX}<SECTION>__<KEY>"
 
 
 def _checked(data: dict[str, Any], source: YamlDocument | str, faults: list[str]) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypedDict
@@ -11,6 +10,7 @@ from turnwatch.core.account import BudgetWarning
 from turnwatch.core.events import ModelCall, ToolCall, Usage
 from turnwatch.core.limits import Limits
 from turnwatch.core.verdict import Verdict
+from turnwatch.near_names import did_you_mean
 
 if TYPE_CHECKING:
     from turnwatch.core.turn import TurnState
@@ -82,8 +82,7 @@ def check_keywords(guarding: Guarding) -> None:
     unknown = guarding.keys() - _KEYWORDS
     if unknown:
         name = min(unknown)
-        near = difflib.get_close_matches(name, _KEYWORDS, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(_KEYWORDS))}"
+        hint = did_you_mean(name, _KEYWORDS) or f"there are {', '.join(sorted(_KEYWORDS))}"
         raise TypeError(f"unexpected keyword argument {name!r}; {hint}")
 
 

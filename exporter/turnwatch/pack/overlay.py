@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeGuard
 
 from turnwatch.errors import SettingsError
+from turnwatch.near_names import unknown_key
 from turnwatch.settings import Detect, Settings
 
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
@@ -128,9 +128,7 @@ def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> 
     for key, entry in entries.items():
         here = (*path, key)
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigKeyError(here, f"unknown key; allowed are {', '.join(sorted(known))}{hint}")
+            raise ConfigKeyError(here, unknown_key(str(key), sorted(known)))
         if key in _OF_KUBERNETES:
             _kubernetes_labels(entry, here)
         elif isinstance(entry, Mapping) and isinstance(known[key], Mapping):
