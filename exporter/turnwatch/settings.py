@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 from turnwatch.errors import SettingsError
 from turnwatch.settings_faults import faults_in_words
+
+if TYPE_CHECKING:
+    from turnwatch.price_file import ModelPrices
 
 
 class _Section(BaseModel):
@@ -282,6 +286,18 @@ class Settings(_Section):
     spans: bool = True
     semconv_metrics: bool = False
     alerts: dict[str, Any] = Field(default_factory=dict)
+
+    def own_prices(self) -> Mapping[str, ModelPrices]:
+        """What ``prices_file`` says, by model name in lower case; empty where none is set.
+
+        Raises:
+            SettingsError: It cannot be read, or a key or a value is wrong. The message names key, file and line.
+        """
+        if not self.prices_file:
+            return {}
+        from turnwatch.price_file import read_price_file  # and with it YAML: most have no such file
+
+        return read_price_file(self.prices_file)
 
     def identical_calls_allowed(self, agent: str, tool: str) -> int:
         """More than this many identical calls in a turn are duplicates: the tool's own setting, then the agent's."""

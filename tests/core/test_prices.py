@@ -9,15 +9,10 @@ import pytest
 from genai_prices import Usage as PublishedUsage
 from genai_prices import data_snapshot
 
-from turnwatch import price_file as price_file_module
-from turnwatch import yaml_file
 from turnwatch.core import prices as prices_module
 from turnwatch.core import published_prices
 from turnwatch.core.events import Usage
 from turnwatch.core.prices import PriceBook
-from turnwatch.core.watch import Watch
-from turnwatch.errors import SettingsError
-from turnwatch.settings import Settings
 
 # USD per million tokens as the providers publish them: input, output, cache read, cache write.
 PUBLISHED = [
@@ -170,24 +165,18 @@ def test_every_published_token_price_is_reckoned_as_genai_prices_does(book):
     assert compared > 2_000
 
 
-@pytest.fixture
-def price_file(tmp_path):
-    def write(text):
-        path = tmp_path / "prices.yaml"
-        path.write_text(text)
-        return path
-
-    return write
+def usd(**prices):
+    return {kind: Decimal(price) for kind, price in prices.items()}
 
 
-def test_a_price_file_wins_and_zero_is_a_price(price_file):
+def test_own_prices_win_and_zero_is_a_price():
     book = PriceBook(
-        price_file(
-            "claude-sonnet-4-5: {input: 1, output: 2, cache_read: 0.1, cache_write: 4}\n"
-            "house/llama: {input: 0, output: 0}\n"
-            "gpt-4o: {input: 1, output: 1}\n"
-            "azure/gpt-4o: {input: 9, output: 9}\n"
-        )
+        {
+            "claude-sonnet-4-5": usd(input="1", output="2", cache_read="0.1", cache_write="4"),
+            "house/llama": usd(input="0", output="0"),
+            "gpt-4o": usd(input="1", output="1"),
+            "azure/gpt-4o": usd(input="9", output="9"),
+        }
     )
     usage = Usage(1_000_000, 1_000_000, cache_read=500_000, cache_write=100_000)
 
@@ -199,46 +188,6 @@ def test_a_price_file_wins_and_zero_is_a_price(price_file):
     assert book.cost("openai", "GPT-4o", usage) == 2.0
     assert book.cost("azure", "gpt-4o", usage) == 18.0
     assert book.cost("openai", "gpt-4.1", Usage(1_000_000)) == 2.0
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a:\n  input: 1\n  output: x\n", "line 3: a.output: wants a number"),
-        ("a:\n  input: 1\n  ouput: 2\n", "line 3: a.ouput: unknown key"),
-        ("a: {input: 1, ouput: 2}\n", "did you mean output?"),
-        ("b: {input: 1, output: 1}\na: {input: 1}\n", "line 2: a: output is missing"),
-        ("a: 5\n", "line 1: a: wants a mapping"),
-        ("a: {input: -1, output: .inf}\n", "line 1: a.output: wants a number"),
-        ("a: {input: true, output: 1}\n", "line 1: a.input: wants a number"),
-        ("- a\n", "line 1: the top level must be a mapping"),
-        ("a: {input: 1, output: 1}\na: {input: 2, output: 1}\n", "line 2: a stands here and on line 1"),
-    ],
-)
-def test_a_fault_in_a_price_file_is_named_by_key_file_and_line(price_file, text, message):
-    path = price_file(text)
-
-    with pytest.raises(SettingsError) as caught:
-        PriceBook(path)
-
-    assert message in str(caught.value)
-    assert all(line.startswith(str(path)) for line in str(caught.value).splitlines())
-
-
-def test_a_price_file_is_read_once_for_each_version_of_it(price_file, monkeypatch):
-    read: list[str] = []
-    monkeypatch.setattr(
-        price_file_module, "read_yaml_file", lambda path: read.append(path) or yaml_file.read_yaml_file(path)
-    )
-    path = price_file("gpt-4o: {input: 1, output: 1}\n")
-    watches = [Watch(Settings(prices_file=str(path))) for _ in range(3)]
-
-    assert {watch.prices.cost("openai", "gpt-4o", Usage(1_000_000)) for watch in watches} == {1.0}
-    assert read == [str(path)]
-
-    path.write_text("gpt-4o: {input: 22, output: 1}\n")
-    assert Watch(Settings(prices_file=str(path))).prices.cost("openai", "gpt-4o", Usage(1_000_000)) == 22.0
-    assert watches[0].prices.cost("openai", "gpt-4o", Usage(1_000_000)) == 1.0
 
 
 def test_what_is_kept_is_bounded(monkeypatch):
@@ -262,11 +211,11 @@ def test_newer_prices_are_taken_up():
     assert book.cost("openai", "gpt-4o", Usage(1_000_000)) == 2.5
 
 
-def test_without_price_data_a_price_is_not_known(monkeypatch, price_file):
+def test_without_price_data_a_price_is_not_known(monkeypatch):
     monkeypatch.setattr(prices_module, "published_snapshot", lambda: None)
 
     assert PriceBook().cost("openai", "gpt-4o", Usage(1, 1)) is None
-    assert PriceBook(price_file("gpt-4o: {input: 1, output: 1}")).cost("openai", "gpt-4o", Usage(1_000_000)) == 1.0
+    assert PriceBook({"gpt-4o": usd(input="1", output="1")}).cost("openai", "gpt-4o", Usage(1_000_000)) == 1.0
 
 
 def test_a_fault_in_the_price_data_is_a_price_not_known(monkeypatch):

@@ -1,13 +1,14 @@
 """What a model call costs.
 
-Published prices come from genai-prices; a user's price file comes before them. Which entry belongs to a model is
+Published prices come from genai-prices; a user's own come before them. Which entry belongs to a model is
 asked once and kept, because it takes about 100 us: a turn may make thousands of calls.
 """
 
 from __future__ import annotations
 
 import time
-from pathlib import Path
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
 from turnwatch.core.events import Usage
@@ -24,20 +25,12 @@ class PriceBook:
     """Dollars of model calls.
 
     Args:
-        prices_file: YAML or JSON file of model -> {input, output, cache_read, cache_write}, in USD per million
-            tokens. What it names overrides the published prices; a price of 0 is a price.
-
-    Raises:
-        SettingsError: The price file cannot be read or has an unknown key or a wrong value. The message names key,
-            file and line.
+        own: The user's own prices, in USD per million tokens by the kind of token, by model name in lower case.
+            They override the published ones; a price of 0 is a price.
     """
 
-    def __init__(self, prices_file: str | Path | None = None) -> None:
-        self._own: PriceList | None = None
-        if prices_file:
-            from turnwatch.price_file import read_price_file  # and with it YAML: most have no such file
-
-            self._own = PriceList(read_price_file(prices_file))
+    def __init__(self, own: Mapping[str, Mapping[str, Decimal]] | None = None) -> None:
+        self._own = PriceList(own) if own else None
         self._kept: dict[tuple[str, str], Price | None] = {}
         self._snapshot: object = None
 

@@ -104,7 +104,7 @@ class Watch:
         self.listeners: list[Listener] = []
         self.more_gauges: list[Callable[[], Iterable[GaugeRow]]] = []
         self.window = self.settings.detect.window_seconds
-        self.prices = prices or PriceBook(self.settings.prices_file)
+        self.prices = prices or PriceBook(self.settings.own_prices())
         self.agents: dict[str, AgentSeries] = {}
         self._names: dict[str, set[str]] = {"agent": set(), "tool": set(), "model": set()}
         bounds = self.settings.bounds
