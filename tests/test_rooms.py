@@ -27,7 +27,7 @@ GROUND = (
 )
 FRONT = ("__init__", "__main__")  # put the rooms together
 CORE_MAY_NOT = {"prometheus_client", "opentelemetry", "socket", "http", "urllib", "requests", "asyncio", "subprocess"}
-CORE_MAY_NOT |= {"pathlib", "yaml", "turnwatch.price_file", "turnwatch.settings_file", "turnwatch.yaml_file"}
+CORE_MAY_NOT |= {"yaml", "turnwatch.price_file", "turnwatch.settings_file", "turnwatch.yaml_file"}
 
 
 def imports(node: ast.AST) -> Iterator[tuple[str, int]]:
