@@ -39,6 +39,8 @@ class Budgets(_Section):
         max_seconds: Seconds from the start.
         max_usd: Dollars, those of child turns included.
         max_tokens: Input and output tokens, those of child turns included.
+        unpriced: What ``max_usd`` does about a model without a known price: let it run uncounted, or refuse it. A price
+            to count it at belongs in ``prices_file``, or, for any such model, in code (``AssumedPrice``).
     """
 
     max_steps: int | None = Field(default=None, ge=1)
@@ -46,6 +48,7 @@ class Budgets(_Section):
     max_seconds: float | None = Field(default=None, gt=0)
     max_usd: float | None = Field(default=None, gt=0)
     max_tokens: int | None = Field(default=None, ge=1)
+    unpriced: Literal["allow", "block"] = "allow"
 
 
 class Retries(_Section):
@@ -314,3 +317,10 @@ class Settings(_Section):
         if of_agent is not None and of_agent.iteration_threshold is not None:
             return of_agent.iteration_threshold
         return self.detect.iteration_threshold
+
+    def budgets_of(self, agent: str) -> Budgets:
+        """Limits of one turn of this agent: what its own budgets set, then the general ones."""
+        of_agent = self.agents.get(agent)
+        if of_agent is None or of_agent.budgets is None:
+            return self.budgets
+        return self.budgets.model_copy(update=of_agent.budgets.model_dump(exclude_unset=True))

@@ -277,6 +277,18 @@ def test_the_settings_budgets_guard_every_turn(make_watch):
             turn.call_tool("send", lambda: 2)
 
 
+def test_the_settings_say_what_a_dollar_limit_does_about_a_model_without_a_price(make_watch):
+    watch = make_watch(
+        budgets=Budgets(max_usd=1.0, unpriced="block"),
+        agents={"lab": AgentOverride(budgets=Budgets(unpriced="allow"))},
+    )
+    with tw.turn("a", watch=watch) as turn, pytest.raises(tw.BudgetExceeded), turn.model_call("nobodys-model"):
+        pass
+    with tw.turn("lab", watch=watch) as turn, turn.model_call("nobodys-model"):
+        pass
+    assert turn.iterations == 1
+
+
 def test_the_turn_given_limits_needs_no_settings(make_watch):
     watch = make_watch(budgets=Budgets(max_tool_calls=1))
     with tw.turn("a", watch=watch, limits=tw.Limits(max_tool_calls=2)) as turn:

@@ -57,7 +57,7 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
                 pager = pager_of(settings)
         return TurnGuard(
             state,
-            limits=limits_of_agent(settings, state.agent) if limits is None else limits,
+            limits=limits_of(settings.budgets_of(state.agent)) if limits is None else limits,
             conversation_limits=conversation,
             on_loop=on_loop,
             on_warning=guarding.get("on_warning"),
@@ -106,16 +106,9 @@ def limits_of(budgets: Budgets) -> Limits:
         max_seconds=budgets.max_seconds,
         max_usd=budgets.max_usd,
         max_tokens=budgets.max_tokens,
+        unpriced=budgets.unpriced,
     )
     return limits or NO_LIMITS
-
-
-def limits_of_agent(settings: Settings, agent: str) -> Limits:
-    """The settings' limits for one turn of this agent: its own budgets, the general ones where it has none."""
-    override = settings.agents.get(agent)
-    if override is None or override.budgets is None:
-        return limits_of(settings.budgets)
-    return limits_of(settings.budgets.model_copy(update=override.budgets.model_dump(exclude_unset=True)))
 
 
 _lock: Final = fork_safe_lock()

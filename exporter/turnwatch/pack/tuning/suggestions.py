@@ -19,7 +19,7 @@ from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.distribution import Distribution
 from turnwatch.pack.tuning.runs import AgentRuns, Group, Quantity, Runs, ToolRuns
 from turnwatch.pack.tuning.tried_rules import Flagged, flagged_by
-from turnwatch.settings import Budgets, Settings
+from turnwatch.settings import Settings
 
 MIN_TURNS: Final = 50
 _ALERT_MARGIN: Final = 1.5
@@ -155,7 +155,7 @@ class _Suggester:
         )
 
     def _of_agent(self, name: str, agent: AgentRuns) -> Iterator[Suggestion]:
-        budgets = _budgets_of(self.settings, name)
+        budgets = self.settings.budgets_of(name)
         present_iterations = iterations = self.thresholds.of_agent("iterations", name)
         for limit in _LIMITS:
             values = agent.of(limit.quantity, _healthy)
@@ -307,13 +307,6 @@ def _evidence(agent: AgentRuns, limit: _Limit, present: float, of: str) -> str:
 
 def _alert_path(agent: str, key: str) -> Path:
     return ("agents", agent, "iteration_threshold") if key == "iterations" else ("alerts", "agents", agent, key)
-
-
-def _budgets_of(settings: Settings, agent: str) -> Budgets:
-    own = settings.agents.get(agent)
-    if own is None or own.budgets is None:
-        return settings.budgets
-    return settings.budgets.model_copy(update=own.budgets.model_dump(exclude_unset=True))
 
 
 def _above(value: float, unit: str) -> float:
