@@ -83,7 +83,7 @@ def test_a_full_standard_output_is_an_error_in_one_line_of_every_command(command
 
 
 @pytest.mark.untraced
-@pytest.mark.parametrize("command", OTHERS)
+@pytest.mark.parametrize("command", [*OTHERS, "--help", "--version", "scan --help", "pack"])
 def test_every_command_ends_when_nobody_reads_its_output(command: str, tmp_path: Path):
     reader, writer = os.pipe()
     os.close(reader)

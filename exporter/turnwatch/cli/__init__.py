@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 import typer
 from typer.models import CommandInfo
 
-from turnwatch.cli.ending import ending_like_a_filter
+from turnwatch.cli.ending import NOBODY_READS, ending_like_a_filter
 from turnwatch.cli.examples import epilog_of
 from turnwatch.errors import TurnwatchError
 
@@ -49,6 +49,11 @@ def main() -> None:
     except (TurnwatchError, OSError) as error:  # the latter where the help cannot be written
         typer.echo(f"turnwatch: {error}", err=True)
         sys.exit(UNUSABLE_INPUT)
+    except SystemExit as ended:
+        # What prints help and faults of the command line has an exit code of its own for a reader that has gone.
+        if isinstance(ended.__context__, BrokenPipeError):
+            sys.exit(NOBODY_READS)
+        raise
 
 
 def app_for(arguments: Sequence[str]) -> typer.Typer:
