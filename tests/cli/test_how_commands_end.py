@@ -110,6 +110,31 @@ def test_an_empty_path_is_not_this_folder(monkeypatch: pytest.MonkeyPatch, runs:
     assert run("kill", "").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("pack render", "--out"),
+        ("pack check", ""),
+        ("pack test", ""),
+        ("pack diff", ""),
+        ("pack deploy", "--rules-folder"),
+        ("serve", "--state-dir"),
+    ],
+)
+def test_an_empty_folder_is_not_this_one(command: str, option: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    words = [*command.split(), *([option] if option else [])]
+    result = run(*words, "")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"'{option or 'FOLDER'}': is empty" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+    (tmp_path / "notes.txt").touch()
+    result = run(*words, "notes.txt")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"'{option or 'FOLDER'}': notes.txt is a file" in result.stderr
+
+
 @pytest.fixture
 def as_anybody() -> list[str]:
     """What to put before a command so that it may not read and write everything, as root may."""

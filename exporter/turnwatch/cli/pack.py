@@ -16,6 +16,7 @@ from rich.console import Console
 
 from turnwatch.cli.json_text import json_text
 from turnwatch.cli.pack_written import said_of
+from turnwatch.cli.typed_path import folder_of
 from turnwatch.core.printable import many
 from turnwatch.pack.check import extent, pack_faults
 from turnwatch.pack.check_forms import unchecked_forms
@@ -40,7 +41,10 @@ class Form(StrEnum):
 
 
 Folder = Annotated[
-    Path | None, typer.Argument(help="Where `pack render` wrote to; the shipped pack when left out.", file_okay=False)
+    Path | None,
+    typer.Argument(
+        help="Where `pack render` wrote to; the shipped pack when left out.", parser=folder_of, metavar="FOLDER"
+    ),
 ]
 
 
@@ -54,7 +58,7 @@ def render(
     config: Annotated[
         Path | None, typer.Option(help="Settings file of the exporter; thresholds are taken from it.", dir_okay=False)
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder to write to.", file_okay=False)] = Path(),
+    out: Annotated[Path, typer.Option(help="Folder to write to.", parser=folder_of, metavar="<dir>")] = Path(),
     form: Annotated[
         list[Form] | None,
         typer.Option(
@@ -94,7 +98,10 @@ def render(
 def check(
     folder: Folder = None,
     grafana_schemas: Annotated[
-        Path | None, typer.Option(help="Folder of Grafana's JSON schemas (grafana-foundation-sdk).", file_okay=False)
+        Path | None,
+        typer.Option(
+            help="Folder of Grafana's JSON schemas (grafana-foundation-sdk).", parser=folder_of, metavar="<dir>"
+        ),
     ] = None,
 ) -> None:
     """Say what is wrong with rules, dashboards and runbooks; exit with 1 if anything is."""
@@ -113,12 +120,7 @@ def check(
 
 
 @pack_app.command("test")
-def run_tests(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(help="Where `pack render` wrote to; when left out, the shipped pack.", file_okay=False),
-    ] = None,
-) -> None:
+def run_tests(folder: Folder = None) -> None:
     """Run the promtool tests in FOLDER/alert_rules/tests; exit with 1 if one fails.
 
     `pack render` writes tests of your thresholds; put your own beside them. The shipped pack has tests of what each
@@ -136,7 +138,9 @@ def run_tests(
 def _targets(
     folder: Folder = None,
     prometheus_url: Annotated[str | None, typer.Option(help="Prometheus, to reload and to look at.")] = None,
-    rules_folder: Annotated[Path | None, typer.Option(help="Folder that its rule_files name.", file_okay=False)] = None,
+    rules_folder: Annotated[
+        Path | None, typer.Option(help="Folder that its rule_files name.", parser=folder_of, metavar="<dir>")
+    ] = None,
     alertmanager_url: Annotated[str | None, typer.Option(help="Alertmanager, to reload and to look at.")] = None,
     alertmanager_file: Annotated[Path | None, typer.Option(help="File it was started with.", dir_okay=False)] = None,
     grafana_url: Annotated[

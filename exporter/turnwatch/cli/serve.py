@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from turnwatch.cli.typed_path import folder_of
 from turnwatch.errors import MissingExtraError, SettingsError
 from turnwatch.settings import Budgets, Service, Settings
 
@@ -37,7 +38,10 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="Key of the certificate, PEM.")] = None,
     config: Annotated[Path | None, typer.Option(help="Settings file.", dir_okay=False)] = None,
     state_dir: Annotated[
-        Path | None, typer.Option(help="Where to note what a kill would lose of the forward queue.", file_okay=False)
+        Path | None,
+        typer.Option(
+            help="Where to note what a kill would lose of the forward queue.", parser=folder_of, metavar="<dir>"
+        ),
     ] = None,
 ) -> None:
     """Receive OpenTelemetry traces and logs, count what agents do, and serve /metrics.
