@@ -2,7 +2,17 @@
 local promql = import 'promql.libsonnet';
 
 local block(language, text) = '```' + language + '\n' + text + '\n```\n';
-local json(value) = std.manifestJsonEx(value, '  ');
+// std.manifestJsonEx takes the interpreter half a millisecond a character; as an array's only item, a string is printed
+// by the interpreter itself, with its quotes.
+local quoted(text) = local printed = std.toString([text]); std.substr(printed, 1, std.length(printed) - 2);
+local json(value, indent='') =
+  local within(open, lines, close) =
+    open + '\n' + std.join(',\n', [indent + '  ' + line for line in lines]) + '\n' + indent + close;
+  if std.isObject(value) then
+    within('{', [quoted(key) + ': ' + json(value[key], indent + '  ') for key in std.objectFields(value)], '}')
+  else if std.isArray(value) then within('[', [json(item, indent + '  ') for item in value], ']')
+  else if std.isString(value) then quoted(value)
+  else std.toString(value);
 local paragraphs(parts) = std.join('\n', parts);
 
 {

@@ -28,6 +28,8 @@ GRAFANA_ALERTS_FILE: Final = "alert_rules/grafana_alerts.yaml"
 TEMPLATE_FILE: Final = "alert_rules/turnwatch.tmpl"
 TESTS_FOLDER: Final = "alert_rules/tests"
 THRESHOLD_TESTS_FILE: Final = f"{TESTS_FOLDER}/thresholds.yaml"
+_GROUPS: Final = "m.prometheusRules.groups + m.prometheusAlerts.groups"
+"""In Jsonnet: of the mixin m, what Prometheus loads."""
 _LOCAL_LINK: Final = re.compile(r"dashboard_url: (https?://(?:localhost|127\.0\.0\.1)\b\S*)/")
 
 
@@ -85,9 +87,7 @@ def pack_files(config: Mapping[str, Any] | None, *, is_own_source: bool = True) 
         as_they_are += sorted((home / TESTS_FOLDER).glob("*.yaml"))
         made = {}
     else:
-        made = {RULES_FILE: rule_file(config)} | _other_files(_mixin(config), home)
-        if tests := threshold_tests(whole_config(config or {})):
-            made[THRESHOLD_TESTS_FILE] = as_yaml(tests)
+        made = _made_files(_mixin(config), home)
         runbooks = sorted((home / "runbooks").glob("*.md"))
         as_they_are += [path for path in runbooks if f"- alert: {path.stem}\n" in made[RULES_FILE]]
     return made | {path.relative_to(home).as_posix(): path.read_text(encoding="utf-8") for path in as_they_are}
@@ -99,10 +99,7 @@ def rule_file(config: Mapping[str, Any] | None) -> str:
     Raises:
         MissingExtraError, SettingsError: As for ``render``.
     """
-    groups = _jsonnet_value(
-        f"local m = {_mixin(config)}; m.prometheusRules.groups + m.prometheusAlerts.groups", pack_home()
-    )
-    return as_yaml({"groups": groups})
+    return as_yaml({"groups": _jsonnet_value(f"local m = {_mixin(config)}; {_GROUPS}", pack_home())})
 
 
 def local_dashboards(rules: str) -> str | None:
@@ -136,21 +133,26 @@ def _mixin(config: Mapping[str, Any] | None) -> str:
     return f"(import 'mixin.libsonnet') + {{ _config+:: {as_jsonnet(overlay)} }}"
 
 
-def _other_files(mixin: str, home: Path) -> dict[str, str]:
+def _made_files(mixin: str, home: Path) -> dict[str, str]:
+    # At once: reading the sources alone is a third of a second each time.
     made = _jsonnet_value(
-        f"local m = {mixin}; {{ alertmanager: m.alertmanagerConfig, spans: m.spanQueries,"
-        " dashboards: m.grafanaDashboards, grafana: m.grafanaAlerts }",
+        f"local m = {mixin}; {{ config: m._config, groups: {_GROUPS}, alertmanager: m.alertmanagerConfig,"
+        " spans: m.spanQueries, dashboards: m.grafanaDashboards, grafana: m.grafanaAlerts }",
         home,
     )
+    tests = threshold_tests(made["config"])
     dashboards = {
         f"dashboards/{name}": json.dumps(dashboard, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         for name, dashboard in made["dashboards"].items()
     }
     return {
+        RULES_FILE: as_yaml({"groups": made["groups"]}),
         ALERTMANAGER_FILE: as_yaml(made["alertmanager"]),
         GRAFANA_ALERTS_FILE: as_yaml(made["grafana"]),
         SPAN_QUERIES_FILE: f"<!-- {GENERATED.removeprefix('# ').rstrip()} -->\n\n{made['spans']}",
-    } | dashboards
+        **dashboards,
+        **({THRESHOLD_TESTS_FILE: as_yaml(tests)} if tests else {}),
+    }
 
 
 def as_yaml(document: object) -> str:
@@ -177,7 +179,7 @@ def _jsonnet_value(expression: str, home: Path) -> Any:
 
 @lru_cache(maxsize=16)
 def _evaluate(jsonnet: ModuleType, expression: str, home: Path) -> str:
-    # A second or so each; the sources do not change while a command runs.
+    # Up to seconds each; the sources do not change while a command runs.
     evaluated: str = jsonnet.evaluate_snippet(MIXIN, expression, jpathdir=[str(home)])
     return evaluated
 
