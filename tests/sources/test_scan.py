@@ -15,7 +15,7 @@ import pytest
 
 FIELDS = {
     "source", "turn_id", "conversation_id", "agent", "iterations", "tool_calls", "repeats", "duplicates",
-    "missing_arguments", "loops", "tokens", "spend_usd", "unpriced_models", "wasted_tool_calls", "wasted_usd",
+    "missing_arguments", "tools", "loops", "tokens", "spend_usd", "unpriced_models", "wasted_tool_calls", "wasted_usd",
     "stop_reason",
 }  # fmt: skip
 
@@ -60,6 +60,22 @@ def test_one_object_a_turn_with_the_documented_fields(looping: Path):
         "severity": "stuck",
     }
     assert (stuck["wasted_tool_calls"], stuck["tokens"], stuck["spend_usd"]) == (4, None, None)
+
+
+def test_each_turn_says_what_it_asked_of_each_tool(tmp_path: Path):
+    search = {"tool": "search", "args": {"q": 1}, "result": "[]"}
+    run = {"trajectory_id": "a", "calls": [search] * 6 + [{"tool": "read", "args": {"path": "a"}, "error": "gone"}]}
+    other = {"trajectory_id": "b", "calls": [{**search, "result": number} for number in range(2)]}
+    file = tmp_path / "runs.jsonl"
+    file.write_text(json.dumps(run) + "\n" + json.dumps(other) + "\n")
+
+    one, two = scan(file, "--json")[0]
+
+    assert one["tools"] == {
+        "search": {"calls": 6, "repeats": 5, "same": 5, "errors": 0, "wasted": 2},
+        "read": {"calls": 1, "repeats": 0, "same": 0, "errors": 1, "wasted": 1},
+    }
+    assert two["tools"] == {"search": {"calls": 2, "repeats": 1, "same": 0, "errors": 0, "wasted": 0}}
 
 
 @pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])

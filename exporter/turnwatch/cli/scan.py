@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -23,7 +24,7 @@ from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
 from turnwatch.settings_file import load_settings
 from turnwatch.sources.scan import Format, ScannedTurn, Unread, scan
-from turnwatch.sources.totals import Totals
+from turnwatch.sources.totals import ToolTotals, Totals
 
 scan_app = typer.Typer()
 
@@ -32,8 +33,8 @@ LOOP_FOUND: Final = 1
 COLLECT_AFTER: Final = (100_000, 20, 20)
 
 
-def as_row(scanned: ScannedTurn) -> dict[str, Any]:
-    """One turn as ``scan --json`` prints it."""
+def as_row(scanned: ScannedTurn, tools: Mapping[str, ToolTotals]) -> dict[str, Any]:
+    """One turn, and what it asked of its tools, as ``scan --json`` prints it."""
     turn = scanned.state
     usage = turn.usage
     return {
@@ -48,6 +49,16 @@ def as_row(scanned: ScannedTurn) -> dict[str, Any]:
         "repeats": turn.repeats,
         "duplicates": turn.duplicates,
         "missing_arguments": turn.missing_arguments,
+        "tools": {
+            name: {
+                "calls": tool.calls,
+                "repeats": tool.repeats,
+                "same": tool.same,
+                "errors": tool.errors,
+                "wasted": tool.wasted,
+            }
+            for name, tool in tools.items()
+        },
         "loops": [
             {
                 "kind": verdict.kind,
@@ -143,7 +154,7 @@ class _Scanning:
         self._html = html
         self._page = HtmlReport(settings) if html is not None else None
         self._junit = JUnitReport(junit) if junit is not None else None
-        self._totals = Totals()
+        self._totals = Totals(by_turn=as_json)
         self.table = ScanTable(self._totals, settings.detect.max_identical_calls)
 
     def new_watch(self) -> Watch:
@@ -163,7 +174,8 @@ class _Scanning:
         else:
             self.table.add(item)
             if self._as_json:
-                sys.stdout.buffer.write(json_text(as_row(item), orjson.OPT_APPEND_NEWLINE))
+                row = as_row(item, self._totals.tools_of(item.state))
+                sys.stdout.buffer.write(json_text(row, orjson.OPT_APPEND_NEWLINE))
 
     @property
     def saw_no_arguments(self) -> bool:

@@ -76,6 +76,15 @@ class ToolTotals:
         """Calls that were made before in their turn."""
         return self.same + self.changed + self.unknown
 
+    def add(self, outcome: str, against_before: str | None, *, is_wasted: bool) -> None:
+        """Add an ended call."""
+        self.calls += 1
+        self.errors += outcome == "error"
+        self.same += against_before == "same"
+        self.changed += against_before == "changed"
+        self.unknown += against_before == "unknown"
+        self.wasted += is_wasted
+
 
 _T = TypeVar("_T", AgentTotals, ToolTotals)
 
@@ -84,17 +93,21 @@ _T = TypeVar("_T", AgentTotals, ToolTotals)
 class Totals:
     """A listener (see ``turnwatch.core.listener``) that adds up what it hears, over any number of watches.
 
+    Args:
+        by_turn: Also keep what each turn asked of its tools, until ``tools_of`` takes it.
+
     Attributes:
         all: Over all agents.
         agents: By the agent's name; past a bound under ``__other__``.
         tools: By the tool's name; past a bound under ``__other__``.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_turn: bool = False) -> None:
         self.all = AgentTotals()
         self.agents: dict[str, AgentTotals] = {}
         self.tools: dict[str, ToolTotals] = {}
         self._already_stuck: LRUCache[TurnState, bool] = LRUCache(_MAX_OPEN)
+        self._by_turn: LRUCache[TurnState, dict[str, ToolTotals]] | None = LRUCache(_MAX_OPEN) if by_turn else None
 
     def model_ended(self, turn: TurnState, call: ModelCall) -> None:
         """A text reply may be what makes a turn stuck."""
@@ -102,17 +115,18 @@ class Totals:
 
     def tool_ended(self, turn: TurnState, call: ToolCall) -> None:
         """Add the call to its tool's."""
+        against_before, is_wasted = turn.engine.last.repeat_result, turn in self._already_stuck
         tool = _one_of(self.tools, call.tool, ToolTotals, _MAX_TOOLS)
-        tool.calls += 1
-        tool.errors += call.outcome == "error"
-        against_before = turn.engine.last.repeat_result
-        tool.same += against_before == "same"
-        tool.changed += against_before == "changed"
-        tool.unknown += against_before == "unknown"
-        if turn in self._already_stuck:
-            tool.wasted += 1
-        else:
+        tool.add(call.outcome, against_before, is_wasted=is_wasted)
+        if self._by_turn is not None:
+            tool = _one_of(self._by_turn.setdefault(turn, {}), call.tool, ToolTotals, _MAX_TOOLS)
+            tool.add(call.outcome, against_before, is_wasted=is_wasted)
+        if not is_wasted:
             self._note_stuck(turn)
+
+    def tools_of(self, turn: TurnState) -> dict[str, ToolTotals]:
+        """What an ended turn asked of its tools, by their names; to be asked once."""
+        return {} if self._by_turn is None else self._by_turn.pop(turn, {})
 
     def turn_ended(self, turn: TurnState) -> None:
         """Add the turn to its agent's."""
