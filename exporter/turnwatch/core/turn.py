@@ -180,7 +180,7 @@ class TurnState(TurnCounts):
                 repeat_result, stale_calls = self.engine.last.repeat_result, self.engine.last.stale_calls
             if self._conversation is not None:
                 with self._conversation.judging:
-                    over_turns = self._conversation.engine.observe(call)
+                    over_turns = self._conversation.engine.observe(call, self.agent)
                 new = self._worse(new, over_turns)
         except Exception:
             self.watch.internal_error("judging a call")

@@ -143,10 +143,7 @@ class TurnCounts:
         self._conversation: ConversationState | None = None
         if self.conversation_id is not None:
             with Quietly(watch, "entering a conversation"):
-                conversation = self._enter(self.conversation_id)
-                with conversation.judging:
-                    conversation.engine.begin_turn(agent, child=parent is not None)
-                self._conversation = conversation
+                self._conversation = self._enter(self.conversation_id)
         self._key = 0
         with Quietly(watch, "noting that a turn is open"):
             # Nobody makes one that does not record as well.
@@ -158,6 +155,8 @@ class TurnCounts:
         with watch.lock:
             conversation, dropped = watch.conversations.touch(conversation_id, self.last_active)
             conversation.turns += 1
+        with conversation.judging:
+            conversation.engine.begin_turn(self.agent, child=self.parent is not None)
         if dropped:
             with Quietly(watch, "counting dropped conversations"):
                 watch.count("turnwatch_turns_evicted_total", "conversations_bound", amount=dropped)

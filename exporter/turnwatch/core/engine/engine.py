@@ -10,27 +10,19 @@ from turnwatch.core.effects import asks_in_words, changes_state, is_polling
 from turnwatch.core.engine import blind, failing, polling, repeating, replies
 from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
-from turnwatch.core.engine.identity import identity
+from turnwatch.core.engine.identity import default_volatile_keys, identity
 from turnwatch.core.engine.memory import Answer, Memory, Question
 from turnwatch.core.engine.replies import Monologue
 from turnwatch.core.engine.seen import Seen
 from turnwatch.core.engine.streaks import Trouble
+from turnwatch.core.engine.teammates import Teammates
 from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.verdict import SEVERITY_RANK, Mode, Verdict
-from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
 _MAX_TOOLS: Final = 256
-
-
-def _default_volatile_keys(_: str) -> frozenset[str]:
-    return DEFAULT_VOLATILE_KEYS
-
-
 _THRESHOLDS: Final = Thresholds()
-
-
 _NOTHING: Final = Seen()  # the most frequent one, shared by all; see _noted()
 
 
@@ -68,6 +60,7 @@ class Engine:
         "_round_id",
         "_said",
         "_t",
+        "_teammates",
         "_trouble",
         "_turns_are_rounds",
         "_volatile_keys",
@@ -92,7 +85,8 @@ class Engine:
         self.last = _NOTHING
         self._t = thresholds or _THRESHOLDS
         self._turns_are_rounds = scope == "conversation"
-        self._volatile_keys = volatile_keys or _default_volatile_keys
+        self._teammates = Teammates() if self._turns_are_rounds else None
+        self._volatile_keys = volatile_keys or default_volatile_keys
         self._with_arguments = False
         self._with_results = False
         self._memory = Memory(bound)
@@ -147,8 +141,12 @@ class Engine:
             self._start_epoch()
         self._root_agent = agent
 
-    def observe(self, call: ToolCall) -> Verdict | None:
+    def observe(self, call: ToolCall, agent: str = "") -> Verdict | None:
         """Judge one more call, when its result is known.
+
+        Args:
+            call: The call.
+            agent: Whose call it is, for an engine of a conversation.
 
         Returns:
             A verdict when this call brought one that the turn did not have yet. It is never taken back.
@@ -164,8 +162,12 @@ class Engine:
             self._round_id = call.round
             self._round += 1
         self._monologue = None
-        question = self._memory.question(key, self._epoch, self.calls, self._round)
         result = call.result
+        if self._teammates is not None and self._teammates.looks_for_itself(key, agent):
+            if result is not None and not result.empty and not self._memory.see(result.exact):
+                self._news()
+            return None
+        question = self._memory.question(key, self._epoch, self.calls, self._round)
         if result is None and call.outcome in ("error", "denied"):
             result = Evidence.of(f"{call.outcome} {call.error_type or ''}")
         if question.calls > 1:

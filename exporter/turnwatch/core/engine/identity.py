@@ -8,11 +8,17 @@ from typing import Final
 
 from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING, ToolCall
+from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
 _HAS_EMPTY: Final = re.compile(rb'":(?:null|""|\[\]|\{\})')
 _EMPTY_MEMBER: Final = re.compile(rb'(?<=[{,])"(?:[^"\\]|\\.)*":(?:null|""|\[\]|\{\})(?:,|(?=\}))')
 _WHITE_SPACE: Final = b" \t\r\n"
 _LOWER: Final = bytes(range(256)).lower()
+
+
+def default_volatile_keys(_: str) -> frozenset[str]:
+    """The argument names that count for no tool, where no settings say otherwise."""
+    return DEFAULT_VOLATILE_KEYS
 
 
 def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str], Iterable[str]]) -> int | None:

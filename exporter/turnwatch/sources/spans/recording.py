@@ -26,6 +26,7 @@ from turnwatch.sources.spans.scope import (
     is_same_model_call,
     is_same_tool_call,
 )
+from turnwatch.sources.spans.teams import Teams
 
 _NS: Final = 1e-9
 BY_START: Final = attrgetter("start_ns")
@@ -46,6 +47,9 @@ class Recorder:
         watch: Opens the turns.
         logs: What log events told beside the spans.
         outcomes: Holds the ends of calls that spans inside them may tell more of.
+
+    Attributes:
+        teams: Which turns are one conversation although their spans name none.
     """
 
     def __init__(self, watch: Watch, logs: LogFacts, outcomes: OpenOutcomes) -> None:
@@ -55,6 +59,7 @@ class Recorder:
         self._logs = logs
         self._complaints = Complaints()
         self._agents = OnlyAgents()
+        self.teams = Teams()
 
     def open(self, scope: Scope, parent: TurnState | None) -> None:
         """Open the scope's turn and count what waited for it."""
@@ -73,13 +78,15 @@ class Recorder:
             self.record(scope, fact)
 
     def _open_turn(self, scope: Scope, parent: TurnState | None, started_ns: int, watch: Watch) -> TurnState:
-        return watch.open_turn(
+        turn = watch.open_turn(
             self._agents.of(scope) or scope.service,
-            conversation_id=scope.conversation,
+            conversation_id=self.teams.conversation_of(scope, parent),
             parent=parent,
             turn_id=f"{scope.trace_id:032x}-{scope.key:016x}" if scope.key else f"{scope.trace_id:032x}",
             at=started_ns * _NS if started_ns else None,
         )
+        self.teams.note(scope, turn)
+        return turn
 
     def _is_counted(self, scope: Scope, fact: Fact) -> bool:
         """Whether somebody else counts this call: its span says so, or a hook has counted the same call."""

@@ -206,8 +206,8 @@ class Turns:
                     above.adopt_waiting(scope)
                 return
             self.open(scope, now)
-        elif scope.conversation is not None:
-            scope.turn.join_conversation(scope.conversation)
+        else:
+            self._recorder.teams.join(scope, scope.turn)
         scope.stop_reason = scope.stop_reason or stop_reason_of(span)
         self.end_soon(scope, now)
 
