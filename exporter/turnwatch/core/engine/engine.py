@@ -12,7 +12,6 @@ from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
 from turnwatch.core.engine.identity import default_volatile_keys, identity
 from turnwatch.core.engine.memory import Answer, Memory, Question
-from turnwatch.core.engine.replies import Monologue
 from turnwatch.core.engine.seen import Seen
 from turnwatch.core.engine.streaks import Trouble
 from turnwatch.core.engine.teammates import Teammates
@@ -54,6 +53,7 @@ class Engine:
         "_memory",
         "_monologue",
         "_novel",
+        "_refrains",
         "_reported",
         "_root_agent",
         "_round",
@@ -86,6 +86,7 @@ class Engine:
         self._t = thresholds or _THRESHOLDS
         self._turns_are_rounds = scope == "conversation"
         self._teammates = Teammates() if self._turns_are_rounds else None
+        self._refrains = replies.Refrains() if self._turns_are_rounds else None
         self._volatile_keys = volatile_keys or default_volatile_keys
         self._with_arguments = False
         self._with_results = False
@@ -104,7 +105,7 @@ class Engine:
         self._asking_around = AskingAround()
         # Most turns meet none of these.
         self._trouble: Trouble | None = None
-        self._monologue: Monologue | None = None
+        self._monologue: replies.Monologue | None = None
         self._blind: deque[tuple[int, int]] | None = None
         self._reported: dict[tuple[str, str], int] | None = None
         self._said = (-1, -1, -1)
@@ -205,11 +206,11 @@ class Engine:
         if text.empty or self._in_child_turn:
             return None
         number = max(1, self.calls)
-        if self._turns_are_rounds:
-            rounds = replies.replied_alike(self._memory, self._epoch, text, agent, number, self._round, self._novel)
+        if self._refrains is not None:
+            rounds = self._refrains.reply(text, agent, self._round, self._novel + self._epoch)
         else:
             self._round += 1
-            self._monologue = self._monologue or Monologue()
+            self._monologue = self._monologue or replies.Monologue()
             rounds = self._monologue.reply(text, number, self._round)
         found = replies.monologue(rounds, number, self._t)
         return self._report("", [found]) if found is not None else None

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from turnwatch.core.engine.finding import Finding
-from turnwatch.core.engine.memory import Memory
 from turnwatch.core.engine.streaks import Streak
 from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.evidence import Digest, Evidence
 
-_REPLY: Final = "\0reply"
+# Texts of a conversation that are known when they come again.
+_MAX_REPLIES: Final = 64
 
 
 class Monologue:
@@ -31,16 +31,40 @@ class Monologue:
         return self._streak.rounds
 
 
-def replied_alike(memory: Memory, epoch: int, text: Evidence, agent: str, number: int, turn: int, novel: int) -> int:
-    """In how many turns this agent has given this reply, neither a user nor news having come between."""
-    question = memory.question(hash((agent, _REPLY)), epoch, number, turn)
-    if question.calls == 1:
-        question.answer_first(text.exact, novel, None, 0)
-        return 1
-    answer = question.answer(text, number, turn, novel)
-    if answer.numbers[-1] != number or answer.last_round != turn:
-        answer.again(number, turn)
-    return 0 if answer.nearly or answer.novel_at_first != novel else answer.rounds
+class Refrains:
+    """What the agents of a conversation keep replying, nothing new having been found or said between. Bounded."""
+
+    __slots__ = ("_given", "_said")
+
+    def __init__(self) -> None:
+        self._given: dict[tuple[str, Digest], tuple[int, int, int]] = {}  # in how many turns; the last; news so far
+        self._said: dict[Digest, None] = {}
+
+    def reply(self, text: Evidence, agent: str, turn: int, news: int) -> int:
+        """Note a reply; in how many turns this agent has given it.
+
+        A text that nobody said before is news as well: whoever answers each new draft in the same words goes on.
+
+        Args:
+            text: The reply.
+            agent: Whose it is.
+            turn: The number of its turn.
+            news: How much else has been new in the conversation.
+        """
+        said = text.normal
+        if said not in self._said:
+            self._given.clear()
+        self._said.pop(said, None)
+        self._said[said] = None
+        if len(self._said) > _MAX_REPLIES:
+            del self._said[next(iter(self._said))]
+        turns, last, news_then = self._given.get((agent, said), (0, -1, news))
+        if news_then != news:
+            turns = 0
+        if turn != last:
+            turns += 1
+        self._given[agent, said] = (turns, turn, news)
+        return turns
 
 
 def monologue(rounds: int, number: int, t: Thresholds) -> Finding | None:

@@ -15,6 +15,7 @@ _FIRST_REPLY: Final = f"{_OPENINFERENCE_OUT}0.message.role"
 _OPENINFERENCE_IN: Final = "llm.input_messages."
 _REPLY_TEXTS: Final = (
     "llm.output_messages.0.message.content", "llm.output_messages.0.message.contents.0.message_content.text",
+    "gen_ai.completion.0.content", "ai.response.text",
 )  # fmt: skip
 _TRACELOOP_OUT: Final = "gen_ai.completion."
 # A role alone says nothing: some leave out of a reply that it asks for tools.
@@ -62,12 +63,24 @@ def has_flat_reply(attributes: Mapping[str, Any]) -> bool:
 
 
 def reply_text(attributes: Mapping[str, Any]) -> str:
-    """The text of a model's reply as OpenInference has it, or an empty one."""
+    """The text of a model's reply, where it stands in an attribute of its own, or an empty one."""
     for name in _REPLY_TEXTS:
         text = attributes.get(name)
         if type(text) is str and text:
             return text
     return ""
+
+
+def said_in(attributes: Mapping[str, Any]) -> str:
+    """The text of a reply in which the model asked for no tool, or an empty one."""
+    if wants_tools(attributes):
+        return ""
+    for name in _OUTPUTS:
+        value = attributes.get(name)
+        if value:
+            messages = json_of(value)
+            return "" if any(asked_in(messages)) else "\n".join(_texts_in(messages))
+    return "" if _asked_flat(attributes) else reply_text(attributes)
 
 
 def wants_tools(attributes: Mapping[str, Any]) -> bool | None:
@@ -140,6 +153,17 @@ def asked_in(value: Any) -> Iterator[Asked]:
                 yield _asked(function.get("name"), function.get("arguments"), call.get("id"))
             else:
                 yield _asked(call.get("name"), call.get("args", call.get("arguments")), call.get("id"))
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """The texts of messages, in whichever form they are; what the model thought before it spoke is none of them."""
+    if isinstance(value, str):
+        yield value
+    for message in _members([value] if isinstance(value, dict) and "replies" not in value else value, "replies"):
+        for part in (message, *_members(message, "parts", "content", "_content")):
+            text = part.get("text", part.get("content"))
+            if isinstance(text, str) and part.get("type", "text") in ("text", "output_text", "message"):
+                yield text
 
 
 def _part(part: dict[str, Any]) -> Asked | None:

@@ -7,14 +7,15 @@ from operator import attrgetter
 from typing import Final
 
 from turnwatch.core.events import MISSING, ModelCall, ToolCall
+from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, is_same_tool_name, merge_usage
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
-from turnwatch.sources.spans.messages import Asked, answered_to, asked_of, carries_reply, wants_tools
+from turnwatch.sources.spans.messages import Asked, answered_to, asked_of, carries_reply, said_in, wants_tools
 from turnwatch.sources.spans.only_agents import OnlyAgents
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.scope import (
@@ -26,6 +27,7 @@ from turnwatch.sources.spans.scope import (
     is_same_model_call,
     is_same_tool_call,
 )
+from turnwatch.sources.spans.seen_by_mcp import calls_of
 from turnwatch.sources.spans.teams import Teams
 
 _NS: Final = 1e-9
@@ -166,6 +168,8 @@ class Recorder:
         if not self._is_counted(scope, fact):
             if turn.watch is self._elsewhere:
                 turn = self._begin_here(scope, turn, fact)
+            if turn.conversation_id is not None and fact.attributes:
+                fact.call.text = Evidence.of(said_in(fact.attributes))
             turn.begin_model(at=fact.call.started)
             turn.end_model(fact.call)
             if fact.call.usage is None and fact.call.outcome != "error":
@@ -346,7 +350,7 @@ class Recorder:
         turn = scope.turn
         if not facts or turn is None or scope.has_tools or (scope.asked and scope.reads_replies):
             return
-        for fact in _calls_of(facts):
+        for fact in calls_of(facts):
             scope.last_ns = max(scope.last_ns, fact.end_ns)
             if fact.start_ns >= scope.round_end_ns:
                 scope.round += 1
@@ -380,21 +384,3 @@ def _fill_arguments(call: ToolCall, asked: list[Asked]) -> None:
         if call.call_id and request.call_id == call.call_id:
             call.args = request.arguments
             return
-
-
-def _calls_of(facts: list[ToolFact]) -> list[ToolFact]:
-    """The calls that MCP saw: what a server saw during a client's call is that one, though the span between is lost."""
-    calls = [fact for fact in facts if fact.awaits is not False]
-    for fact in facts:
-        if fact.awaits is False:
-            client = next((call for call in calls if call.awaits and _is_round(call, fact)), None)
-            if client is None:
-                calls.append(fact)
-            else:
-                client.hear(fact)
-    return sorted(calls, key=BY_START)
-
-
-def _is_round(outer: ToolFact, inner: ToolFact) -> bool:
-    is_same = is_same_tool_name(outer.call.tool, inner.call.tool)
-    return is_same and outer.start_ns <= inner.start_ns and inner.end_ns <= outer.end_ns
