@@ -106,3 +106,49 @@ def test_a_conversation_counts_turns_not_calls():
         engine.begin_turn(f"agent {number}")
         found += [engine.observe(ToolCall("look", {}, result=Evidence.of("same"))) for _ in range(10)]
     assert [verdict.severity for verdict in found if verdict] == ["warn"]
+
+
+def test_agents_that_look_once_each_for_themselves_are_no_loop():
+    watch = Watch()
+    turns = [
+        speak(watch, f"agent {number}", tool="search", args={"q": "refunds"}, result="thirty days")
+        for number in range(8)
+    ]
+    assert severities(turns) == []
+
+
+def test_agents_that_look_again_and_again_by_turns_are_one_loop():
+    watch = Watch()
+    turns = [
+        speak(watch, f"agent {number % 3}", tool="search", args={"q": "refunds"}, result="thirty days")
+        for number in range(12)
+    ]
+    assert severities(turns)[-1] == "stuck"
+
+
+def test_what_another_agent_finds_is_news_though_it_made_the_same_call():
+    watch = Watch()
+    turns = []
+    for number in range(4):
+        turns.append(speak(watch, "asker", tool="ask", args={"q": "ready?"}, result="no"))
+        turns.append(speak(watch, f"looker {number}", tool="look", result=f"found {'abcd'[number]}"))
+    assert severities(turns) == []
+
+
+def test_the_same_words_about_ever_new_drafts_are_no_loop():
+    watch = Watch()
+    turns = []
+    for number in range(8):
+        turns.append(speak(watch, "writer", text=f"Draft {'abcdefgh'[number]}."))
+        turns.append(speak(watch, "critic", text="Please go on."))
+    assert severities(turns) == []
+
+
+def test_the_same_words_come_to_be_a_loop_once_nobody_says_anything_new():
+    watch = Watch()
+    drafts = [*"abcd", *"d" * 4]
+    turns = [
+        speak(watch, agent, text=text) for draft in drafts for agent, text in (("writer", draft), ("critic", "On!"))
+    ]
+    stuck = [number for number, turn in enumerate(turns) if turn.verdict]
+    assert stuck[0] == 10

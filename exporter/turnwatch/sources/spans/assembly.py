@@ -232,7 +232,8 @@ class Assembler:
             if above is None:
                 above = self._above.of(span, now)
             if above is not None and not above.closed:
-                above.take_hints(scope)
+                if not scope.child_turns:
+                    above.take_hints(scope)
                 if above.is_empty:
                     above.ended_ns = max(above.ended_ns, span.end_ns)
                 scope.above = above

@@ -79,6 +79,8 @@ def said_in(attributes: Mapping[str, Any]) -> str:
         value = attributes.get(name)
         if value:
             messages = json_of(value)
+            if messages is None:
+                return str(value)
             return "" if any(asked_in(messages)) else "\n".join(_texts_in(messages))
     return "" if _asked_flat(attributes) else reply_text(attributes)
 
@@ -157,8 +159,6 @@ def asked_in(value: Any) -> Iterator[Asked]:
 
 def _texts_in(value: Any) -> Iterator[str]:
     """The texts of messages, in whichever form they are; what the model thought before it spoke is none of them."""
-    if isinstance(value, str):
-        yield value
     for message in _members([value] if isinstance(value, dict) and "replies" not in value else value, "replies"):
         for part in (message, *_members(message, "parts", "content", "_content")):
             text = part.get("text", part.get("content"))

@@ -23,8 +23,11 @@ class Teams:
         # The latest turn of a trace's only agent; None once there are several.
         self._traces: OrderedDict[int, TurnState | None] = OrderedDict()
 
-    def conversation_of(self, scope: Scope, parent: TurnState | None) -> str | None:
-        """The conversation of a turn about to be opened: by its spans, its parent's or its team's."""
+    def __len__(self) -> int:
+        return len(self._traces)
+
+    def conversation_of(self, scope: Scope, parent: TurnState | None, turn: TurnState | None = None) -> str | None:
+        """The conversation of a turn, which may be about to be opened: by its spans, its parent's or its team's."""
         if scope.conversation is not None or (parent is not None and parent.conversation_id is not None):
             return scope.conversation
         if not scope.agent or scope.trace_id not in self._traces:
@@ -32,7 +35,7 @@ class Teams:
         conversation_id = f"{scope.trace_id:032x}"
         other = self._traces[scope.trace_id]
         if other is not None:
-            if other.agent == scope.agent:
+            if other is turn or other.agent == scope.agent:
                 return None
             other.join_conversation(conversation_id)
             self._traces[scope.trace_id] = None
@@ -50,7 +53,7 @@ class Teams:
 
     def join(self, scope: Scope, turn: TurnState) -> None:
         """Take note of what an agent's own span says of its turn, which was opened before that came."""
-        conversation_id = self.conversation_of(scope, turn.parent)
+        conversation_id = self.conversation_of(scope, turn.parent, turn)
         if conversation_id is None:
             self.note(scope, turn)
         else:
