@@ -232,8 +232,7 @@ class Assembler:
             if above is None:
                 above = self._above.of(span, now)
             if above is not None and not above.closed:
-                if not scope.child_turns:
-                    above.take_hints(scope)
+                above.learn_of(scope)
                 if above.is_empty:
                     above.ended_ns = max(above.ended_ns, span.end_ns)
                 scope.above = above

@@ -274,6 +274,13 @@ class Scope:
         self.child_turns = self.child_turns or other.child_turns
         self.has_tools = self.has_tools or other.has_tools
 
+    def learn_of(self, agent: Scope) -> None:
+        """Keep what an agent below says that made no call. Where its turn lies below it, that one has the name."""
+        own = self.agent
+        self.take_hints(agent)
+        if agent.child_turns:
+            self.agent = own
+
 
 def is_same_model_call(one: ModelFact | ToldModel, other: ModelFact) -> bool:
     """Whether two spans stand for one model call.
