@@ -84,7 +84,8 @@ class Above:
                 return caller
         if role == "tool":
             fact = tool_fact(span, dialect)
-            if fact.scope != place.scope and is_same_tool_name(fact.call.tool, place.tool):
+            is_directly_inside = fact.scope != place.scope or span.parent_id == place.span_id
+            if is_directly_inside and is_same_tool_name(fact.call.tool, place.tool):
                 return None
         within = (place.within or self._begin_sub_agent(place, named, span, now)).found()
         if role == "tool" or role == "model":

@@ -87,3 +87,10 @@ def _content(value: dict[str, Any]) -> Any:
     if value.get("method") == "tools/call" and isinstance(value.get("params"), dict):
         return value["params"].get("arguments", {})
     return value
+
+
+def may_be_arguments_of(asked: object, given: object) -> bool:
+    """Whether a function may have been given these arguments for a call that asked for those: more may be added."""
+    if not isinstance(asked, dict) or not isinstance(given, dict):
+        return True
+    return all(asked[name] == value for name, value in given.items() if name in asked)

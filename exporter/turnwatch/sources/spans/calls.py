@@ -7,13 +7,14 @@ from typing import Final
 
 from turnwatch.core.events import MISSING
 from turnwatch.sources.spans.above import Above, is_sub_agent
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of
+from turnwatch.sources.spans.arguments import may_be_arguments_of
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of, service_name
 from turnwatch.sources.spans.hints import called_agent, give_hints
 from turnwatch.sources.spans.loose import LooseCalls
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import CallPlace, Place, Places
 from turnwatch.sources.spans.recording import merged
-from turnwatch.sources.spans.scope import Fact, Scope, is_same_tool
+from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool
 from turnwatch.sources.spans.span import SERVER, SpanData
 from turnwatch.sources.spans.stops import is_last_reply
 from turnwatch.sources.spans.told_again import ToldAgain, waits
@@ -54,7 +55,7 @@ class Calls:
 
     def take_tool(self, span: SpanData, fact: ToolFact, now: float) -> None:
         """Take a tool call in."""
-        above = self._above.of(span, now)
+        above = self._asked_for(span, fact) or self._above.of(span, now)
         if above is None:
             fact.awaits = False
             self._take_second(span, fact)
@@ -75,9 +76,15 @@ class Calls:
                 above = above.found()
         self._turns.add(above, fact, now)
 
+    def _asked_for(self, span: SpanData, fact: ToolFact) -> Scope | None:
+        """The turn of a call that is a trace of its own, if a model call that is one asked for it."""
+        if span.parent_id or span.span_id in self._above.adopted:
+            return None
+        return self._loose.asked_for(fact.call, service_name(span))
+
     @staticmethod
     def _merge_inner_tools(fact: ToolFact, below: Scope) -> None:
-        """Take in the spans of other instrumentations that lie inside this one and stand for the same call."""
+        """Take in the spans inside this one that stand for the same call."""
         inner_calls, below.seen_by_mcp = below.seen_by_mcp, None
         if below.failure is not None and fact.call.outcome != "error":
             fact.fail(below.failure)
@@ -85,7 +92,7 @@ class Calls:
             fact.hear(inner_calls[0])
         left: list[Fact] = []
         for inner in below.pending or ():
-            if isinstance(inner, ToolFact) and inner.scope != fact.scope and is_same_tool(inner.call, fact.call):
+            if isinstance(inner, ToolFact) and _is_one_call(inner, fact):
                 if fact.call.args is MISSING and fact.call.input_hash is None:
                     fact.call.args, fact.call.input_hash = inner.call.args, inner.call.input_hash
                 fact.call.tool = min(fact.call.tool, inner.call.tool, key=len)
@@ -207,13 +214,14 @@ class Calls:
         if is_last_reply(span):
             above.ended_ns = max(above.ended_ns, span.end_ns)
             above.stop_reason = "error" if span.failed else "final_answer"
-        alone = self._told.take_alone(fact)
+        alone = self._told.take_alone(fact) or self._told.take_inside(fact)
         if alone is None or alone is above or waits(alone):
             if alone is not None and alone is not above:
                 fact = self._one_fact(fact, alone, above, now)
             if fact.attributes:
                 self._told.note_above(fact, above)
             self._turns.add(above, fact, now)
+            self._told.note_inside(fact, above)
         else:  # it has been counted in a turn of its own; what its reply asked for, and what follows, is told of here
             self.second += 1
             alone.asked, alone.reads_replies = None, False
@@ -224,7 +232,7 @@ class Calls:
 
     def _take_loose(self, span: SpanData, fact: ModelFact, now: float) -> None:
         """A model call that is a trace of its own: a raw client without a span round its loop."""
-        twin = self._told.take_alone(fact)
+        twin = self._told.take_alone(fact) or self._told.take_inside(fact)
         above = self._told.take_above(fact) if twin is None else None
         if above is not None or (twin is not None and twin.closed):
             self.second += 1
@@ -260,12 +268,18 @@ class Calls:
 
     def _one_fact(self, fact: ModelFact, told: Scope, above: Scope, now: float) -> ModelFact:
         """A call in its turn, and what was told of it in a trace of its own."""
-        inner, told.pending = told.pending or (), None
-        told.due = None
-        self._turns.join(told, above, now)
-        for other in inner:
-            if isinstance(other, ModelFact):
+        left: list[Fact] = []
+        for other in told.pending or ():
+            if isinstance(other, ModelFact) and is_same_model_call(other, fact):
                 fact = merged(fact, other)
+            else:
+                left.append(other)
+        told.pending = left or None
+        told.pending_models = sum(isinstance(other, ModelFact) for other in left)
+        self._turns.weigh(told)
+        if not left:
+            told.due = None
+            self._turns.join(told, above, now)
         return fact
 
     def _one_call(self, twin: Scope, scope: Scope | None, now: float) -> Scope:
@@ -277,3 +291,13 @@ class Calls:
             return twin
         self._turns.join(twin, scope, now)
         return scope
+
+
+def _is_one_call(inner: ToolFact, outer: ToolFact) -> bool:
+    """Whether a span inside another stands for its call: another instrumentation's, or that of the tool's function.
+
+    No tool calls itself with what it was given. The function may be given more than the model gave, by default.
+    """
+    if not is_same_tool(inner.call, outer.call):
+        return False
+    return inner.scope != outer.scope or may_be_arguments_of(outer.call.args, inner.call.args)

@@ -71,6 +71,8 @@ class Dialect:
         tool_name_in_result: The tool's name stands in the result only.
         arguments_in_logs: Arguments come as log events, by the call's id.
         conversation_in: The attribute that names the conversation, where the usual one names something else.
+        tool_name_in, arguments_in, result_in: Attributes of a tool call that say something else elsewhere.
+        streams_apart: A reply that is streamed has a span of its own, at its end, and its request's says nothing of it.
         sub_agent_in: The attribute that names a sub-agent on the span of the tool call that runs it.
         of_sub_agent: The attribute that spans have which belong to a sub-agent.
     """
@@ -94,6 +96,10 @@ class Dialect:
     tool_name_in_result: bool = False
     arguments_in_logs: bool = False
     conversation_in: str = ""
+    tool_name_in: str = ""
+    arguments_in: str = ""
+    result_in: str = ""
+    streams_apart: bool = False
     sub_agent_in: str = ""
     of_sub_agent: str = ""
 
@@ -161,7 +167,7 @@ def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
         "name", "scopes", "markers", "switch", "names", "is_first_hand", "told_again", "tool_calls", "agent_per_step",
         "agent_in_span_name", "agent_name_in", "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names",
         "tool_name_in_result", "arguments_in_logs", "conversation_in", "sub_agent_in", "of_sub_agent",
-        "cache_beside_input",
+        "cache_beside_input", "tool_name_in", "arguments_in", "result_in", "streams_apart",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -186,6 +192,10 @@ def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
         tool_name_in_result=data.get("tool_name_in_result", False),
         arguments_in_logs=data.get("arguments_in_logs", False),
         conversation_in=data.get("conversation_in", ""),
+        tool_name_in=data.get("tool_name_in", ""),
+        arguments_in=data.get("arguments_in", ""),
+        result_in=data.get("result_in", ""),
+        streams_apart=data.get("streams_apart", False),
         sub_agent_in=data.get("sub_agent_in", ""),
         of_sub_agent=data.get("of_sub_agent", ""),
     )

@@ -18,8 +18,10 @@ from turnwatch.sources.spans.usage import usage_of
 from turnwatch.sources.spans.values import first, first_text, json_of, shortened, unquoted
 
 _NS: Final = 1e-9
+_LONGEST_CALL_SECONDS: Final = 86_400
 _REPLY_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,200})"')
 _LATER_ID: Final = re.compile(r'"id": ?"([^"\\]{1,200})"')
+_NO_CONVERSATION: Final = ("", "null")
 # What instrumentations put round a tool's name to make the span's.
 _NAME_STARTS: Final = ("execute_tool ", "running tool: ", "MCP send tools/call ", "tools/call ", "MCP tools/call ")
 _NAME_ENDS: Final = (".__call__", ".tool", ".run", ".acall", ".call")
@@ -105,8 +107,8 @@ class ModelFact:
 
 
 def _id_in_output(attributes: Mapping[str, Any]) -> str:
-    """The reply's id, where an instrumentation gives the whole reply instead (OpenInference)."""
-    output = attributes.get("output.value")
+    """The reply's id, where an instrumentation gives the whole reply instead (OpenInference, MLflow)."""
+    output = attributes.get("output.value") or attributes.get("mlflow.spanOutputs")
     if type(output) is str:
         match = _REPLY_ID.match(output)
         if match is None:
@@ -190,7 +192,13 @@ def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
         call.outcome = "error"
         call.error_type = None if error_type is None else shortened(str(error_type))
     call.started, call.ended = _times(span)
+    if dialect.streams_apart and call.ended is not None and span.start_ns == span.end_ns:
+        call.started = call.ended - _seconds(attributes.get("duration"))
     return ModelFact(span, dialect, call)
+
+
+def _seconds(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < _LONGEST_CALL_SECONDS else 0.0
 
 
 def agent_name(span: SpanData, dialect: Dialect) -> str:
@@ -213,7 +221,13 @@ def agent_name(span: SpanData, dialect: Dialect) -> str:
 def conversation_of(span: SpanData) -> str | None:
     """The conversation a span belongs to, or None."""
     value = first(span.attributes, span.shape.conversation)
-    return None if value is None or value == "" else shortened(unquoted(str(value)))
+    if value is None or value in _NO_CONVERSATION:
+        return None
+    about = json_of(value)
+    if isinstance(about, dict):  # metadata of LangChain's
+        value = about.get("thread_id")
+        return None if value is None else shortened(str(value))
+    return shortened(unquoted(str(value)))
 
 
 def service_name(span: SpanData) -> str:

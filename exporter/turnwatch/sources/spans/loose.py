@@ -1,4 +1,4 @@
-"""Model calls that are traces of their own: which of them are one turn.
+"""Model calls that are traces of their own, and their tool calls: which of them are one turn.
 
 A raw client without a span round its loop gives every model call a trace of its own. What ties them
 together is a conversation id, or the messages: the next call is told the results of the tool calls that
@@ -11,13 +11,18 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
-from turnwatch.sources.spans.facts import ModelFact
-from turnwatch.sources.spans.messages import answered_to, asked_of, carries_reply, wants_tools
+from turnwatch.core.events import ToolCall
+from turnwatch.sources.spans.arguments import may_be_arguments_of
+from turnwatch.sources.spans.facts import ModelFact, is_same_tool_name
+from turnwatch.sources.spans.messages import Asked, answered_to, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.scope import Scope, ToldModel, is_same_model_call
 
+K = TypeVar("K")
 V = TypeVar("V")
 
 _REMEMBERED: Final = 10_000
+# How many turns are looked through for the one that asked for a tool call.
+_ASKING: Final = 256
 
 
 class LooseCalls:
@@ -27,12 +32,14 @@ class LooseCalls:
         self._by_call_id: OrderedDict[str, Scope] = OrderedDict()
         self._by_conversation: OrderedDict[str, Scope] = OrderedDict()
         self._by_reply: OrderedDict[str, tuple[ToldModel, Scope]] = OrderedDict()
+        self._asking: OrderedDict[Scope, list[Asked]] = OrderedDict()
 
     def clear(self) -> None:
         """Forget everything."""
         self._by_call_id.clear()
         self._by_conversation.clear()
         self._by_reply.clear()
+        self._asking.clear()
 
     def scope_for(self, fact: ModelFact, conversation: str | None) -> Scope | None:
         """The open turn that this model call goes on with, or None when it begins one."""
@@ -55,13 +62,30 @@ class LooseCalls:
 
     def asks(self, fact: ModelFact, scope: Scope) -> bool:
         """Note what the reply of a call asked for that is not counted yet; False when it asked for nothing."""
-        asked = [request.call_id for request in asked_of(fact.attributes) if request.call_id]
-        for call_id in asked:
-            _put(self._by_call_id, call_id, scope)
-        return bool(asked)
+        return self._note(asked_of(fact.attributes), scope)
+
+    def _note(self, asked: list[Asked], scope: Scope) -> bool:
+        called = [request for request in asked if request.call_id]
+        for request in called:
+            _put(self._by_call_id, request.call_id, scope)
+        _put(self._asking, scope, called, _ASKING)
+        return bool(called)
+
+    def asked_for(self, call: ToolCall, service: str) -> Scope | None:
+        """The turn whose last reply asked for this tool call, which is a trace of its own; None when it is nobody's."""
+        for asking, requests in reversed(self._asking.items()):
+            scope = asking.found()
+            if scope.service != service or scope.closed:
+                continue
+            for request in requests:
+                if is_same_tool_name(request.tool, call.tool) and may_be_arguments_of(request.arguments, call.args):
+                    requests.remove(request)
+                    return scope
+        return None
 
     def forget(self, scope: Scope) -> None:
         """Have no call go on with this turn."""
+        self._asking.pop(scope, None)
         for index in (self._by_call_id, self._by_conversation):
             for key in [key for key, known in index.items() if known is scope]:
                 del index[key]
@@ -70,19 +94,16 @@ class LooseCalls:
         """Note what the reply asked for; False when it asked for nothing, which ends the turn."""
         if fact.response_id:
             _put(self._by_reply, fact.response_id, (ToldModel(fact), scope))
-        asked = scope.asked or ()
-        for request in asked:
-            if request.call_id:
-                _put(self._by_call_id, request.call_id, scope)
+        goes_on = self._note(scope.asked or (asked_of(fact.attributes) if scope.has_tools else []), scope)
         if conversation is not None:
             _put(self._by_conversation, conversation, scope)
-        if asked and any(request.call_id for request in asked):
+        if goes_on:
             return True
         return conversation is not None and not carries_reply(attributes) and wants_tools(attributes) is True
 
 
-def _put(index: OrderedDict[str, V], key: str, value: V) -> None:
+def _put(index: OrderedDict[K, V], key: K, value: V, bound: int = _REMEMBERED) -> None:
     index[key] = value
     index.move_to_end(key)
-    if len(index) > _REMEMBERED:
+    if len(index) > bound:
         index.popitem(last=False)

@@ -23,6 +23,8 @@ _NUMBERED_REPLY: Final = ("gen_ai.completion.0.content", "gen_ai.completion.0.to
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
 _INPUTS: Final = CONVENTIONS.messages["inputs"]
 _FINISH: Final = CONVENTIONS.messages["finish"]
+# Where the messages stand in the replies of OpenAI's Chat Completions and of Gemini.
+_IN_CHOICES: Final = (("choices", "message"), ("candidates", "content"))
 # Attributes that hold whole messages.
 MESSAGES: Final = (*_OUTPUTS, *_INPUTS)
 # Replies with more tool calls than this are cut: the rest could not be told apart from an attack.
@@ -137,11 +139,11 @@ def _members(value: Any, *keys: str) -> Iterator[dict[str, Any]]:
 def asked_in(value: Any) -> Iterator[Asked]:
     """The tool calls in messages, in whichever form they are."""
     if isinstance(value, dict):
-        if "tool_calls" in value or "parts" in value:
-            value = [value]
-        elif isinstance(value.get("replies"), list):
-            value = value["replies"]
+        value = _replies(value)
     for message in _members(value):
+        if message.get("type") == "function_call":  # OpenAI's Responses list them beside messages
+            yield _asked(message.get("name"), message.get("arguments"), message.get("call_id"))
+            continue
         if "toolCallId" in message or "toolName" in message:  # Vercel AI lists the calls themselves
             yield _asked(message.get("toolName"), message.get("input", message.get("args")), message.get("toolCallId"))
             continue
@@ -159,11 +161,22 @@ def asked_in(value: Any) -> Iterator[Asked]:
 
 def _texts_in(value: Any) -> Iterator[str]:
     """The texts of messages, in whichever form they are; what the model thought before it spoke is none of them."""
-    for message in _members([value] if isinstance(value, dict) and "replies" not in value else value, "replies"):
+    for message in _members(_replies(value) if isinstance(value, dict) else value):
         for part in (message, *_members(message, "parts", "content", "_content")):
             text = part.get("text", part.get("content"))
             if isinstance(text, str) and part.get("type", "text") in ("text", "output_text", "message"):
                 yield text
+
+
+def _replies(value: dict[str, Any]) -> list[Any]:
+    """The messages of a reply, which may be a message itself or what a provider's API gave."""
+    for key in ("replies", "output"):
+        if isinstance(value.get(key), list):
+            return list(value[key])
+    for key, inner in _IN_CHOICES:
+        if isinstance(value.get(key), list):
+            return [choice.get(inner) for choice in value[key] if isinstance(choice, dict)]
+    return [value["message"] if isinstance(value.get("message"), dict) else value]
 
 
 def _part(part: dict[str, Any]) -> Asked | None:
@@ -171,6 +184,9 @@ def _part(part: dict[str, Any]) -> Asked | None:
     if kind in ("tool_call", "tool_use", "tool-call"):
         given = part.get("arguments", part.get("input", part.get("args")))
         return _asked(part.get("name", part.get("toolName")), given, part.get("id", part.get("toolCallId")))
+    function = part.get("function_call", part.get("functionCall"))  # Gemini
+    if isinstance(function, dict):
+        return _asked(function.get("name"), function.get("args"), function.get("id"))
     call = part.get("tool_call")  # Haystack
     if isinstance(call, dict) and "tool_name" in call:
         return _asked(call["tool_name"], call.get("arguments"), call.get("id"))
@@ -237,7 +253,10 @@ def _asked_joined(attributes: Mapping[str, Any]) -> list[Asked]:
 
 
 def _answered_in(value: Any) -> Iterator[Answered]:
-    for message in _members(value, "messages"):
+    for message in _members(value, "messages", "input", "contents"):
+        if message.get("type") == "function_call_output":  # OpenAI's Responses
+            yield Answered(str(message.get("call_id") or ""), message.get("output", MISSING))
+            continue
         role = message.get("role")
         if role == "tool" and message.get("tool_call_id") is not None:
             yield Answered(str(message["tool_call_id"]), message.get("content", message.get("parts", MISSING)))
@@ -257,6 +276,9 @@ def _answer_in_part(part: dict[str, Any]) -> Answered | None:
             if key in part:
                 return Answered(call_id, part[key], failed)
         return Answered(call_id, MISSING, failed)
+    answer = part.get("function_response", part.get("functionResponse"))  # Gemini
+    if isinstance(answer, dict):
+        return Answered(str(answer.get("id") or ""), answer.get("response", MISSING))
     result = part.get("tool_call_result")  # Haystack
     if isinstance(result, dict):
         origin = result.get("origin")

@@ -23,6 +23,8 @@ def is_of_interest(scope: str, name: str, attributes: Mapping[str, Any]) -> bool
 
 def role_of(span: SpanData, dialect: Dialect) -> Role:
     """The part a span plays. A span that says nothing of itself is a step."""
+    if dialect.streams_apart and not (span.failed or span.shape.response_id or span.shape.output):
+        return "step"  # the request of a reply that is streamed
     if dialect.names is not None:
         role = dialect.names.role_of(span.name)
         if role is not None:

@@ -33,7 +33,8 @@ METADATA: Final = "metadata"
 # Objects of a dialect's own in which token counts stand.
 USAGE_OBJECTS: Final = (
     "langfuse.observation.usage_details", "langsmith.metadata.usage_metadata", "haystack.agent.step.llm.output",
-    "haystack.component.output", "input_tokens", "output.value", "metadata.usage_object",
+    "haystack.component.output", "input_tokens", "output.value", "metadata.usage_object", "mlflow.chat.tokenUsage",
+    "usage",
 )  # fmt: skip
 
 
@@ -99,9 +100,10 @@ class Shape:
         self.is_unrelated = is_unrelated_scope(scope)
         self.is_of_interest = not self.is_unrelated and (known is not None or not CONVENTIONS.markers.isdisjoint(names))
         self.roles = tuple(rule for rule in CONVENTIONS.roles if rule[0] in names)
-        self.tool_name = there(_TOOL["name"])
-        self.arguments = there(_TOOL["arguments"])
-        self.result = there(_TOOL["result"])
+        own = self.dialect
+        self.tool_name = there((own.tool_name_in, *_TOOL["name"]))
+        self.arguments = there((own.arguments_in, *_TOOL["arguments"]))
+        self.result = there((own.result_in, *_TOOL["result"]))
         self.kept_of_tool = self.arguments + self.result
         self.call_id = there(_TOOL["call_id"])
         self.input_hash = there(_TOOL["input_hash"])
@@ -111,8 +113,8 @@ class Shape:
         self.response_id = there(_MODEL["response_id"])
         self.agent_name = there(_AGENT["name"])
         self.may_name_agent = bool(self.agent_name) or METADATA in names
-        self.conversation = there((self.dialect.conversation_in, *_AGENT["conversation"]))
-        self.is_of_sub_agent = self.dialect.of_sub_agent in names
+        self.conversation = there((own.conversation_in, *_AGENT["conversation"]))
+        self.is_of_sub_agent = own.of_sub_agent in names
         self.input = there(_USAGE["input"])
         self.output = there(_USAGE["output"])
         self.cache_read = there(_USAGE["cache_read"])
@@ -132,9 +134,10 @@ def _asked_for() -> frozenset[str]:
     for kind in ("name", "arguments", "result", "call_id", "input_hash"):
         names.update(_TOOL[kind])
     names.update(name for name, _ in _TOOL["failed_when"])
-    names.update(name for dialect in DIALECTS for name in (dialect.conversation_in, dialect.of_sub_agent) if name)
+    for own in DIALECTS:
+        names.update((own.conversation_in, own.of_sub_agent, own.tool_name_in, own.arguments_in, own.result_in))
     names.update(marker for dialect in DIALECTS for marker in dialect.markers)
-    return frozenset(names)
+    return frozenset(names - {""})
 
 
 _asked_among: Final = _asked_for().intersection

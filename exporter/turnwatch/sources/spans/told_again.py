@@ -30,6 +30,7 @@ class ToldAgain:
     def __init__(self) -> None:
         self._alone = _ByReply()  # calls that are traces of their own, waiting or counted
         self._above = _ByReply()  # calls counted where their framework has them
+        self._inside = _ByReply()  # calls that hang under a span that is still to come, or never comes
         self._waiting: OrderedDict[Scope, float] = OrderedDict()  # since when
         self._happens: OrderedDict[str, bool] = OrderedDict()  # by service, as soon as that shows
 
@@ -37,6 +38,7 @@ class ToldAgain:
         """Forget all calls."""
         self._alone.calls.clear()
         self._above.calls.clear()
+        self._inside.calls.clear()
         self._waiting.clear()
 
     def may_happen(self, fact: ModelFact, conversation: str | None, service: str) -> bool:
@@ -73,6 +75,19 @@ class ToldAgain:
         """Note a call that is counted where its framework has it, if a client's span may tell of it as well."""
         if not fact.dialect.told_again and has_flat_reply(fact.attributes):
             self._above.put((fact.response_id,) if fact.response_id else _replies(fact), fact, scope)
+
+    def note_inside(self, fact: ModelFact, scope: Scope) -> None:
+        """Note a call of the library that makes it: a wrapper's span of it, in another trace, may come after it.
+
+        LangSmith's wrappers make a span of theirs the current one, and export another with an id of its own.
+        """
+        if fact.dialect.is_first_hand and fact.response_id and waits(scope):
+            self._inside.put((fact.response_id,), fact, scope)
+
+    def take_inside(self, fact: ModelFact) -> Scope | None:
+        """The scope in which the same call still waits, under a span that has not come."""
+        scope = self._inside.take(fact) if self._inside.calls else None
+        return scope if scope is not None and waits(scope) else None
 
     def take_alone(self, fact: ModelFact) -> Scope | None:
         """The scope of the same call, told of as a trace of its own; it is not to be told of a third time."""

@@ -17,6 +17,8 @@ _AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
 _PRINTED_USAGE: Final = "usage=CompletionUsage("
 _PRINTED_CACHED: Final = re.compile(r"\bcached_tokens(?:=|': )(\d+)")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
+# In which a provider's own counts may stand, or Langfuse's form of them.
+_OBJECTS: Final = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage", "usage")
 _GEMINI: Final = "gemini"
 # As in OTLP. What is larger, as text may be, is no number of tokens, and no float could hold it.
 _LARGEST: Final = 2**63 - 1
@@ -45,7 +47,7 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
     if given is None and made is None:
         if not shape.has_usage_object:
             return None
-        return _langfuse(attributes) or _haystack(attributes) or _anthropic(attributes)
+        return _in_object(attributes) or _haystack(attributes) or _anthropic(attributes)
     if not given and not made:
         return None
     usage = Usage(
@@ -99,11 +101,16 @@ def usage_of_agent(span: SpanData) -> Usage | None:
     return None
 
 
-def _langfuse(attributes: Mapping[str, Any]) -> Usage | None:
+def _in_object(attributes: Mapping[str, Any]) -> Usage | None:
+    for name in _OBJECTS:
+        counts = json_of(attributes.get(name))
+        if isinstance(counts, dict):
+            return _of_api(counts) or _langfuse(counts)
+    return None
+
+
+def _langfuse(details: dict[str, Any]) -> Usage | None:
     """Langfuse takes cached tokens out of input and reasoning out of output, and lists them beside."""
-    details = json_of(attributes.get("langfuse.observation.usage_details"))
-    if not isinstance(details, dict):
-        return None
     counts = {str(name): _number(value) for name, value in details.items()}
     given = counts.get("input", 0) + sum(n for name, n in counts.items() if name.startswith("input_"))
     made = counts.get("output", 0) + sum(n for name, n in counts.items() if name.startswith("output_"))
@@ -129,7 +136,13 @@ def _anthropic(attributes: Mapping[str, Any]) -> Usage | None:
 
 def _langsmith(attributes: Mapping[str, Any], usage: Usage) -> None:
     metadata = json_of(attributes.get("langsmith.metadata.usage_metadata"))
-    if isinstance(metadata, dict):
+    if metadata is None:
+        counted = _in_object(attributes)
+        if counted is not None:
+            usage.cache_read, usage.cache_write, usage.reasoning = (
+                counted.cache_read, counted.cache_write or usage.cache_write, counted.reasoning or usage.reasoning
+            )  # fmt: skip
+    elif isinstance(metadata, dict):
         given, made = metadata.get("input_token_details"), metadata.get("output_token_details")
         if isinstance(given, dict):
             usage.cache_read = _number(given.get("cache_read"))
@@ -152,20 +165,24 @@ def _printed(attributes: Mapping[str, Any], usage: Usage) -> None:
 
 def _haystack(attributes: Mapping[str, Any]) -> Usage | None:
     usage = reply_meta(attributes).get("usage")
-    return _openai_usage(usage) if isinstance(usage, dict) else None
+    return _of_api(usage) if isinstance(usage, dict) else None
 
 
-def _openai_usage(usage: dict[str, Any]) -> Usage | None:
+def _of_api(usage: dict[str, Any]) -> Usage | None:
+    """Counts as a provider's API gives them. Anthropic's has no total, and leaves cached tokens out of input."""
     given = _number(usage.get("prompt_tokens", usage.get("input_tokens")))
     made = _number(usage.get("completion_tokens", usage.get("output_tokens")))
     if not given and not made:
         return None
+    cached, written = _number(usage.get("cache_read_input_tokens")), _number(usage.get("cache_creation_input_tokens"))
+    if "total_tokens" not in usage:
+        given += cached + written
     read = usage.get("prompt_tokens_details") or usage.get("input_tokens_details") or {}
     wrote = usage.get("completion_tokens_details") or usage.get("output_tokens_details") or {}
     return Usage(
         given,
         made,
-        _number(read.get("cached_tokens")) if isinstance(read, dict) else 0,
-        _number(read.get("cache_write_tokens")) if isinstance(read, dict) else 0,
+        cached or (_number(read.get("cached_tokens")) if isinstance(read, dict) else 0),
+        written or (_number(read.get("cache_write_tokens")) if isinstance(read, dict) else 0),
         _number(wrote.get("reasoning_tokens")) if isinstance(wrote, dict) else 0,
     )

@@ -37,7 +37,7 @@ def first_text(attributes: Mapping[str, Any], names: Iterable[str]) -> str:
         if value is not None:
             text = value if type(value) is str else str(value)
             if text:
-                return text[:_LONGEST_NAME]
+                return (text if text[0] != '"' else unquoted(text))[:_LONGEST_NAME]
     return ""
 
 
