@@ -1,0 +1,164 @@
+"""SDKs with which people put spans round functions of their own, beside spans of clients and frameworks."""
+
+import json
+
+import pytest
+from tests.sources.spans.story import Story
+
+AGENT = 100
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+def call_of(story):
+    (turn,) = story.all_turns().values()
+    return turn
+
+
+# The function of a tool is decorated, and a framework's span of the call lies round it.
+
+
+def tools_within(story, inner, outer='{"q": 1}', *, name="search"):
+    outside = story.tool(AGENT, at=1, args=outer, seconds=1.0)
+    inside = story.tool(outside.span_id, at=1.2, args=inner, name=name, seconds=0.5)
+    return outside, inside
+
+
+@pytest.mark.parametrize("inner", ['{"q": 1}', '{"args": [], "kwargs": {"q": 1}}', '{"q": 1, "limit": 5}'])
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_decorated_function_inside_its_tools_span_is_one_call_though_one_sdk_wrote_both(story, inner, order):
+    outside, inside = tools_within(story, inner)
+    story.feed(*(inside, outside)[::order], story.agent(AGENT))
+    assert story.all_turns()["bot"].tool_calls == 1
+
+
+def test_a_tool_that_calls_itself_with_other_arguments_is_called_twice(story):
+    outside, inside = tools_within(story, '{"q": 2}')
+    story.feed(inside, outside, story.agent(AGENT))
+    assert sum(turn.tool_calls for turn in story.all_turns().values()) == 2
+
+
+def test_another_tool_inside_a_tool_is_another_call(story):
+    outside, inside = tools_within(story, '{"q": 1}', name="fetch")
+    story.feed(inside, outside, story.agent(AGENT))
+    assert sum(turn.tool_calls for turn in story.all_turns().values()) == 2
+
+
+# Neither the loop nor its model calls have a span above them, and the tools are decorated.
+
+
+def asks(story, number, *arguments, **more):
+    parts = [
+        {"type": "tool_call", "id": f"call_{number}_{n}", "name": "search", "arguments": given}
+        for n, given in enumerate(arguments)
+    ]
+    answered = [{"type": "tool_call_response", "id": f"call_{number - 1}_0", "result": "nothing"}] if number else []
+    attributes = {
+        "gen_ai.output.messages": json.dumps([{"role": "assistant", "parts": parts}]),
+        "gen_ai.input.messages": json.dumps([{"role": "tool", "parts": answered}]),
+    }
+    return story.chat(trace=10 * number + 1, at=10 * number, attributes=attributes, **more)
+
+
+def test_a_tools_span_that_is_a_trace_of_its_own_is_the_call_that_the_reply_asked_for(story):
+    for number in range(3):
+        story.feed(asks(story, number, {"q": 1}), story.tool(trace=10 * number + 2, at=10 * number + 2))
+    story.feed(asks(story, 3))
+    turn = call_of(story)
+    assert (turn.tool_calls, turn.repeats, turn.iterations) == (3, 2, 4)
+
+
+def test_calls_of_one_reply_are_as_many_as_there_are(story):
+    story.feed(asks(story, 0, {"q": 1}, {"q": 2}, {"q": 1}))
+    for number, given in enumerate(('{"q": 1}', '{"q": 2}', '{"q": 1}')):
+        story.feed(story.tool(trace=50 + number, at=2 + number, args=given))
+    story.feed(asks(story, 1))
+    turn = call_of(story)
+    assert (turn.tool_calls, turn.repeats) == (3, 1)
+
+
+def test_a_tools_span_with_other_arguments_is_nobodys(story):
+    story.feed(asks(story, 0, {"q": 1}), story.tool(trace=50, at=2, args='{"q": 9}'), asks(story, 1))
+    story.all_turns()
+    assert sorted(turn.tool_calls for turn in story.ended) == [1, 1]
+
+
+# A wrapper's span of a call of the Anthropic SDK, which writes one as well, in a trace of its own.
+
+
+@pytest.mark.parametrize("calls", [1, 3])
+def test_a_first_hand_span_under_one_that_never_comes_is_the_wrappers_call(story, calls):
+    for number in range(calls):
+        told = {"reply_id": f"msg_{number}", "at": 2 * number}
+        story.feed(story.chat(900 + number, scope="com.anthropic.sdk.python", trace=500, seconds=0.5, **told))
+        story.feed(story.chat(AGENT, scope="langsmith", seconds=0.6, **told))
+    story.feed(story.agent(AGENT))
+    story.all_turns()
+    assert [(turn.agent, turn.iterations, turn.usage.input) for turn in story.ended] == [("bot", calls, 10 * calls)]
+
+
+# Attributes
+
+
+def test_what_logfire_scrubbed_is_missing(story):
+    scrubbed = "[Scrubbed due to 'password']"
+    story.feed(*(story.tool(AGENT, at=at, args=json.dumps({"password": scrubbed})) for at in range(3)))
+    story.feed(story.agent(AGENT))
+    turn = story.all_turns()["bot"]
+    assert (turn.tool_calls, turn.repeats, turn.missing_arguments) == (3, 0, 3)
+
+
+def test_text_that_is_json_is_the_text(story):
+    story.feed(
+        story.span(
+            "Completions",
+            {
+                "mlflow.spanType": '"CHAT_MODEL"',
+                "mlflow.llm.model": '"gpt-4o"',
+                "mlflow.chat.tokenUsage": '{"input_tokens": 3}',
+            },
+            AGENT,
+            scope="mlflow.tracing.provider",
+        ),
+        story.span("bot", {"mlflow.spanType": '"AGENT"'}, span_id=AGENT, scope="mlflow.tracing.provider", seconds=9),
+    )
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input, turn.unpriced_models) == (1, 3, set())
+
+
+ANTHROPIC = {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 7}
+
+
+@pytest.mark.parametrize(
+    ("counts", "given", "read"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 40}}, 100, 40),
+        ({"input_tokens": 100, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 40}}, 100, 40),
+        ({**ANTHROPIC}, 47, 30),
+        ({**ANTHROPIC, "input_tokens": 47, "total_tokens": 52}, 47, 30),
+        ({"input": 60, "output": 5, "input_cache_read": 40}, 100, 40),
+    ],
+)
+def test_counts_are_read_in_the_form_of_whoever_gave_them(story, counts, given, read):
+    attributes = {"langfuse.observation.type": "generation", "langfuse.observation.usage_details": json.dumps(counts)}
+    story.feed(story.span("generation", attributes, AGENT, scope="langfuse-sdk"), story.agent(AGENT))
+    usage = story.all_turns()["bot"].usage
+    assert (usage.input, usage.output, usage.cache_read) == (given, 5, read)
+
+
+def streamed(story, at, *, failed=False, **reply):
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "logfire.span_type": "span"}
+    return story.span("Chat Completion", {**attributes, **reply}, AGENT, at=at, scope="logfire.openai", failed=failed)
+
+
+def test_a_streamed_call_whose_reply_has_a_span_of_its_own_is_one(story):
+    request = streamed(story, 1)
+    told = {"gen_ai.response.id": "chatcmpl-1", "gen_ai.usage.input_tokens": 9, "gen_ai.usage.output_tokens": 2}
+    reply = streamed(story, 3, **told, duration=1.5)
+    reply.end_ns = reply.start_ns
+    story.feed(request, reply, streamed(story, 5, failed=True), story.agent(AGENT))
+    turn = story.all_turns()["bot"]
+    assert (turn.iterations, turn.usage.input) == (2, 9)
