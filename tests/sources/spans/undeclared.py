@@ -15,6 +15,7 @@ CONVENTIONS = {
     "langfuse.observation.type": "Langfuse",
     "langsmith.span.kind": "LangSmith",
     "ai.operationId": "Vercel AI",
+    "mlflow.spanType": "MLflow",
     "haystack.component.type": "Haystack",
     "haystack.agent.step": "Haystack",
     "mcp.method.name": "MCP",
