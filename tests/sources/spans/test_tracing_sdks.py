@@ -3,7 +3,12 @@
 import json
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.sources.spans.story import Story
+
+from turnwatch.sources.spans.instrument import instrument
 
 AGENT = 100
 
@@ -162,3 +167,26 @@ def test_a_streamed_call_whose_reply_has_a_span_of_its_own_is_one(story):
     story.feed(request, reply, streamed(story, 5, failed=True), story.agent(AGENT))
     turn = story.all_turns()["bot"]
     assert (turn.iterations, turn.usage.input) == (2, 9)
+
+
+class PhoenixProvider(TracerProvider):
+    """Gives up its own exporter for the first processor that is added, as that of Phoenix and Arize does."""
+
+    def __init__(self, exporter):
+        super().__init__()
+        self._own = SimpleSpanProcessor(exporter)
+        super().add_span_processor(self._own)
+
+    def add_span_processor(self, span_processor, replace_default_processor=True):
+        if replace_default_processor:
+            self._own.shutdown()
+        super().add_span_processor(span_processor)
+
+
+def test_a_provider_exports_as_before_once_it_is_instrumented():
+    exporter = InMemorySpanExporter()
+    provider = PhoenixProvider(exporter)
+    instrument(provider)
+    provider.get_tracer("my.app").start_span("answer").end()
+    assert [span.name for span in exporter.get_finished_spans()] == ["answer"]
+    provider.shutdown()

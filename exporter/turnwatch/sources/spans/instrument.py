@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
 from turnwatch.errors import MissingExtraError
@@ -53,13 +54,20 @@ def instrument(
     processor: TurnSpanProcessor | None = getattr(provider, "_turnwatch_processor", None)
     if processor is None:
         processor = TurnSpanProcessor()
-        provider.add_span_processor(processor)
+        _add(processor, provider)
         provider._turnwatch_processor, provider._turnwatch_served = processor, set()
         _say_what_sampling_hides(provider)
     if port is not None and (host, port) not in provider._turnwatch_served:
         start_metrics_server(port, host)
         provider._turnwatch_served.add((host, port))
     return processor
+
+
+def _add(processor: TurnSpanProcessor, provider: Any) -> None:
+    """Add a processor beside those that are there, for which Phoenix's provider gives up its exporter unless told."""
+    keeps = "replace_default_processor"
+    options = {keeps: False} if keeps in signature(provider.add_span_processor).parameters else {}
+    provider.add_span_processor(processor, **options)
 
 
 def _global_provider(sdk_provider: type[TracerProvider]) -> TracerProvider:
