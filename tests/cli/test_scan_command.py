@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import Result
+from google.protobuf.json_format import ParseDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from typer.testing import CliRunner
 
 from turnwatch.cli.scan import scan_app
@@ -363,6 +366,39 @@ def test_of_a_document_that_was_cut_off_what_is_whole_is_judged(tmp_path: Path, 
     (line,) = result.stderr.splitlines()
     assert line.startswith(f"turnwatch: {file}:1: cut off in line ")
     assert line.endswith("the JSON that begins here is not closed; what is whole before that was read")
+
+
+@pytest.mark.parametrize("where", ["the file", "its folder"])
+@pytest.mark.parametrize("indent", [1, None], ids=["over several lines", "on one line"])
+def test_of_a_compressed_document_that_was_cut_off_what_is_whole_is_judged(
+    tmp_path: Path, indent: int | None, where: str
+):
+    calls = [{"tool": "s", "args": {"q": hashlib.sha256(b"%d" % n).hexdigest()}, "result": "none"} for n in range(4000)]
+    text = json.dumps({"trajectory_id": "t", "agent": "demo", "calls": calls}, indent=indent)
+    packed = gzip.compress(text.encode(), mtime=0)
+    file = tmp_path / "run.json.gz"
+    file.write_bytes(packed[: len(packed) // 2])
+    result = scan(file if where == "the file" else tmp_path, "--json")
+    assert result.exit_code == 2
+    (turn,) = rows(result)
+    assert 1000 < turn["tool_calls"] < 3000
+    cut, ended = result.stderr.splitlines()
+    assert cut.startswith(f"turnwatch: {file}:1: cut off ")
+    assert cut.endswith("what is whole before that was read")
+    assert "ended before the end-of-stream marker" in ended
+
+
+@pytest.mark.parametrize("name", ["spans.pb", "spans.OTLP", "spans.binpb.gz"])
+def test_a_body_in_a_folder_that_is_cut_off_is_named(tmp_path: Path, name: str, runs: Path):
+    body = ParseDict(json.loads(otlp_of({"tool": "s", "args": {}, "result": ""})), ExportTraceServiceRequest())
+    whole = body.SerializeToString()
+    (tmp_path / "other.bin").write_bytes(whole[:-9])
+    (tmp_path / name).write_bytes(gzip.compress(whole[:-9]) if name.endswith(".gz") else whole[:-9])
+    result = scan(tmp_path, "--json")
+    assert result.exit_code == 2
+    assert {row["source"] for row in rows(result)} == {str(runs)}
+    (line,) = result.stderr.splitlines()
+    assert line == f"turnwatch: {tmp_path / name}: no OTLP request, as its name says it is, or not all of one"
 
 
 def test_a_file_of_which_nothing_is_whole_says_where_it_is_cut_off(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import lzma
 import sys
@@ -13,7 +14,7 @@ import pytest
 import zstandard
 
 from turnwatch.errors import MissingExtraError
-from turnwatch.sources.compressed import BROKEN, open_file, read_at_most
+from turnwatch.sources.compressed import BROKEN, fault_of, open_file, refuse_cut_off
 from turnwatch.sources.scan import ScannedTurn, Unread, scan
 
 LINES = b"".join(b'{"n": %d}\n' % n for n in range(50_000))
@@ -32,16 +33,32 @@ def test_the_content_is_the_same_however_it_is_packed(tmp_path: Path, pack: Any)
         assert stream.readline() == b'{"n": 0}\n'
         stream.seek(0)
         assert b"".join(stream) == LINES
-    assert read_at_most(file, len(LINES)) == LINES
-    assert read_at_most(file, len(LINES) - 1) is None
+        assert fault_of(stream) is None
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstandard.compress])
 def test_a_file_that_is_cut_off_does_not_pass_for_a_whole_one(tmp_path: Path, pack: Any):
     file = tmp_path / "file"
     file.write_bytes(pack(LINES)[:-20])
-    with open_file(file) as stream, pytest.raises(BROKEN):
-        stream.read()
+    with open_file(file) as stream:
+        assert LINES.startswith(stream.read())
+        with pytest.raises(BROKEN):
+            refuse_cut_off(stream)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, zstandard.compress])
+def test_of_one_long_line_that_is_cut_off_what_came_before_is_read(tmp_path: Path, pack: Any):
+    line = " ".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(5_000)).encode()
+    file = tmp_path / "file"
+    packed = pack(line)
+    file.write_bytes(packed[: len(packed) // 2])
+    with open_file(file) as stream:
+        begun = stream.readline()
+        assert len(begun) > len(line) // 3
+        assert line.startswith(begun)
+        assert isinstance(fault_of(stream), EOFError)
+        stream.seek(0)
+        assert (fault_of(stream), stream.readline()) == (None, begun)
 
 
 def test_a_damaged_zstd_file_is_said_to_be_damaged(tmp_path: Path):
@@ -49,8 +66,10 @@ def test_a_damaged_zstd_file_is_said_to_be_damaged(tmp_path: Path):
     packed = bytearray(zstandard.compress(LINES))
     packed[6:40] = bytes(34)
     file.write_bytes(packed)
-    with open_file(file) as stream, pytest.raises(OSError, match="damaged zstd file"):
+    with open_file(file) as stream:
         stream.read()
+        with pytest.raises(OSError, match="damaged zstd file"):
+            refuse_cut_off(stream)
 
 
 def test_a_zstd_file_is_scanned_and_without_the_package_the_extra_is_named(

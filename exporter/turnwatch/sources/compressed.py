@@ -36,6 +36,8 @@ _BUFFER_BYTES: Final = 1 << 18
 def open_file(path: Path, on_read: Callable[[int], None] | None = None) -> IO[bytes]:
     """Open a file for reading, plain or compressed with gzip, xz or zstd, in UTF-8 or in UTF-16 with its mark.
 
+    Where a compressed file is cut off or damaged it ends, and ``fault_of`` says why.
+
     Args:
         path: The file.
         on_read: Told now and then how many bytes of it have been read.
@@ -43,7 +45,6 @@ def open_file(path: Path, on_read: Callable[[int], None] | None = None) -> IO[by
     Raises:
         OSError: The file cannot be opened.
         MissingExtraError: It is compressed with zstd, and the package for that is not installed.
-        EOFError, OSError, zlib.error, lzma.LZMAError: While reading: a compressed file is cut off or damaged.
     """
     return opened(io.FileIO(path) if on_read is None else _Watched(path, on_read))
 
@@ -61,30 +62,40 @@ def opened(raw: io.RawIOBase) -> IO[bytes]:
 def _plain(stream: io.BufferedReader[io.RawIOBase]) -> IO[bytes]:
     magic = stream.peek(_LONGEST_MAGIC)
     if magic.startswith(_GZIP):
-        return cast("IO[bytes]", _Gzip(stream))
+        return _as_far_as_it_goes(_Gzip(stream))
     if magic.startswith(_XZ):
-        return _Xz(stream)
+        return _as_far_as_it_goes(_Xz(stream))
     if magic.startswith(_ZSTD):
         try:
             import zstandard
         except ImportError:
             raise MissingExtraError("reading zstd files", "zstd") from None
-        return io.BufferedReader(_Zstd(stream, zstandard), _CHUNK_BYTES)
+        return _as_far_as_it_goes(io.BufferedReader(_Zstd(stream, zstandard), _CHUNK_BYTES))
     encoding = _UTF_16.get(magic[:2])
     if encoding is not None:
         return io.BufferedReader(_Recoded(stream, encoding), _BUFFER_BYTES)
     return stream
 
 
-def read_at_most(path: Path, limit: int) -> bytes | None:
-    """All of a file, plain or compressed; None when that is more than so many bytes.
+def _as_far_as_it_goes(file: Any) -> IO[bytes]:
+    return io.BufferedReader(_AsFarAsItGoes(file), _BUFFER_BYTES)
+
+
+def fault_of(stream: object) -> Exception | None:
+    """Why a compressed file ended where it did, if that was not its end: one of ``BROKEN``."""
+    raw = stream.raw if isinstance(stream, io.BufferedReader) else None
+    return raw.fault if isinstance(raw, _AsFarAsItGoes) else None
+
+
+def refuse_cut_off(stream: object) -> None:
+    """Refuse a compressed file that ended before its end, where a part of it is of no use.
 
     Raises:
-        OSError, EOFError, zlib.error, lzma.LZMAError, MissingExtraError: As by ``open_file``.
+        EOFError, OSError, zlib.error, lzma.LZMAError: What ended it.
     """
-    with open_file(path) as stream:
-        content = stream.read(limit + 1)
-    return content if len(content) <= limit else None
+    fault = fault_of(stream)
+    if fault is not None:
+        raise fault
 
 
 class _Watched(io.FileIO):
@@ -170,6 +181,25 @@ class _Derived(io.RawIOBase):
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+class _AsFarAsItGoes(_Derived):
+    """What can be read of a compressed file. A fault ends it, instead of taking away the line that was being read.
+
+    Attributes:
+        fault: What ended it.
+    """
+
+    def _start(self) -> None:
+        self.fault: Exception | None = None
+
+    def _next_piece(self) -> bytes | None:
+        if self.fault is None:
+            try:
+                return cast("io.BufferedReader", self._file).read1(_CHUNK_BYTES) or None
+            except BROKEN as fault:
+                self.fault = fault
+        return None
 
 
 class _Recoded(_Derived):

@@ -8,6 +8,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import IO, Final
 
+from turnwatch.sources.compressed import refuse_cut_off
 from turnwatch.sources.json_values import TOO_LONG, BrokenLine, read_values
 from turnwatch.sources.spans import files
 from turnwatch.sources.trajectories import looks_like_trajectory
@@ -50,10 +51,13 @@ def find_out(open_: Callable[[], IO[bytes]]) -> Found:
         open_: Opens the file from its start.
 
     Raises:
-        OSError, EOFError: As by ``open_file``.
+        OSError: The file cannot be opened.
+        EOFError, OSError, zlib.error, lzma.LZMAError: It is compressed, and cut off or damaged before its format shows.
     """
     with open_() as file:
         head = file.read(_HEAD_BYTES)
+        if not head:
+            refuse_cut_off(file)
     if not head:
         return Found(None, why_not="empty")
     begins = head.lstrip(b"\0\xef\xbb\xbf \t\r\n")[:1]
@@ -70,6 +74,8 @@ def find_out(open_: Callable[[], IO[bytes]]) -> Found:
                     why_not = f"its JSON is {TOO_LONG}"
                 elif begins in (b"{", b"[") and why_not == _NO_FORMAT:
                     why_not = f"{_NO_FORMAT}; line {item.line} is {item.reason}"
+            if begins != b"[":
+                refuse_cut_off(file)
     body = files.format_of_body(open_)
     if body is not None:
         return Found(Format.SPANS, spans=body)
@@ -83,10 +89,12 @@ def as_transcript(open_: Callable[[], IO[bytes]], why_not: str = "not a transcri
     """Which kind of transcript a file is.
 
     Raises:
-        OSError, EOFError: As by ``open_file``.
+        OSError, EOFError, zlib.error, lzma.LZMAError: As by ``find_out``.
     """
     with open_() as file:
         transcript = transcript_format(file)
+        if transcript is None:
+            refuse_cut_off(file)
     if transcript is None:
         return Found(None, why_not=why_not)
     return Found(Format.TRANSCRIPTS, transcript=transcript)

@@ -15,6 +15,7 @@ from typing import IO, Any, Final, NamedTuple, cast
 
 import orjson
 
+from turnwatch.sources.compressed import fault_of
 from turnwatch.sources.cut_off_json import TO_BRACKET, OpenBracket, open_brackets, whole_records
 
 MAX_VALUE_BYTES: Final = 1 << 26
@@ -113,6 +114,8 @@ def read_values(source: IO[bytes] | Iterable[str | bytes], *, split_lists: bool 
             yield BrokenLine(lines.number, NO_OBJECT)
         # Its memory is used again for the next value, which is read half as fast beside it.
         del value
+    if fault := fault_of(source):
+        yield BrokenLine(lines.number, str(fault) or type(fault).__name__)
 
 
 def _other(lines: _Lines, line: bytes, split_lists: bool) -> Iterator[Value | BrokenLine]:

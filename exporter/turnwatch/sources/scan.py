@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, Final, Protocol
 
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
@@ -22,6 +22,8 @@ from turnwatch.sources.spans.file_turns import iter_turns
 from turnwatch.sources.spans.files import Format as SpansFormat
 from turnwatch.sources.spans.files import Problem
 from turnwatch.sources.trajectories import RecordedTurn, read_trajectories
+
+_BODY_SUFFIXES: Final = frozenset({".pb", ".binpb", ".otlp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,8 @@ def scan(
     """Read files and folders.
 
     Files of spans that lie in one folder are read together, for a turn may be spread over several. In a
-    folder, files of no known format are passed over; a file that is named itself is reported. Each file is read once,
-    however many paths lead to it.
+    folder, files of no known format are passed over; one that is named itself, or by its name is a request in protobuf,
+    is reported. Each file is read once, however many paths lead to it.
 
     Args:
         paths: Files in any known format, also compressed, folders of them, patterns that match them, and ``-`` for
@@ -118,7 +120,9 @@ class _Scanning:
                 else:
                     if self.reading is not None and file.is_file():
                         self.reading.read(file, file.stat().st_size)
-                    if named or self.format is not Format.AUTO:
+                    if _is_named_as_body(file):
+                        yield Unread(str(file), "no OTLP request, as its name says it is, or not all of one")
+                    elif named or self.format is not Format.AUTO:
                         yield Unread(str(file), found.why_not)
             except (OSError, *BROKEN) as error:
                 yield Unread(str(file), _why(error))
@@ -171,6 +175,11 @@ class _Scanning:
                     latest = (item, state)
                 line = item.line or None
                 yield ScannedTurn(str(file), state, line, lines.of_loops(state, line), item.outcome)
+
+
+def _is_named_as_body(file: Path) -> bool:
+    """Whether a file's name says that it is a request in protobuf, compressed or not."""
+    return not _BODY_SUFFIXES.isdisjoint(suffix.lower() for suffix in file.suffixes)
 
 
 def _unread(problem: Problem) -> Unread:

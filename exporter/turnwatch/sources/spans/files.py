@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, Final, Literal, cast
 
 from turnwatch.errors import MissingExtraError
-from turnwatch.sources.compressed import open_file
+from turnwatch.sources.compressed import open_file, refuse_cut_off
 from turnwatch.sources.json_values import MAX_VALUE_BYTES, BrokenLine, read_values
 from turnwatch.sources.spans import sdk_json
 from turnwatch.sources.spans.logs import LogData, is_logs_json, logs_of_json, logs_of_request
@@ -124,13 +124,14 @@ def format_of_body(open_: Callable[[], IO[bytes]]) -> Format | None:
     """Whether a file is one body in protobuf, and of what.
 
     Raises:
-        OSError: The file cannot be read.
+        OSError, EOFError: The file cannot be read, or is compressed and cut off.
     """
     with open_() as file:
         raw = file.read(1)
         if raw != _BODY_STARTS:
             return None
         raw += file.read(MAX_VALUE_BYTES)
+        refuse_cut_off(file)
     if len(raw) > MAX_VALUE_BYTES:
         return None
     try:
@@ -228,6 +229,7 @@ def _read_value(value: Any, path: Path, line: int, size: int, on_problem: OnProb
 
 def _read_body(file: IO[bytes], path: Path, format: Format | None, on_problem: OnProblem) -> Iterator[Read]:
     raw = file.read(MAX_VALUE_BYTES + 1)
+    refuse_cut_off(file)
     if len(raw) > MAX_VALUE_BYTES:
         on_problem(Problem(path, 0, f"longer than {MAX_VALUE_BYTES >> 20} MB, which no OTLP body is"))
     elif format == "otlp-logs":
