@@ -19,7 +19,9 @@ from turnwatch.sources.spans.values import first, first_text, json_of, shortened
 
 _NS: Final = 1e-9
 _LONGEST_CALL_SECONDS: Final = 86_400
-_REPLY_ID: Final = re.compile(r'\{"id": ?"([^"\\]{1,200})"')
+_REPLY_ID: Final = re.compile(r'\[?\{"id": ?"([^"\\]{1,200})"')
+_LONGEST_ID: Final = 200
+_OWN_IDS: Final = ("run-", "lc_run")
 _LATER_ID: Final = re.compile(r'"id": ?"([^"\\]{1,200})"')
 _NO_CONVERSATION: Final = ("", "null")
 # What instrumentations put round a tool's name to make the span's.
@@ -116,7 +118,19 @@ def _id_in_output(attributes: Mapping[str, Any]) -> str:
             match = _LATER_ID.search(output, end) if end >= 0 else None
         if match is not None:
             return match[1]
+        if '"llmOutput"' in output:
+            return _id_in_message(json_of(output))
     return ""
+
+
+def _id_in_message(reply: Any) -> str:
+    """The reply's id where LangChain.js gives it: on the message, unless that is an id of its own making."""
+    for key in ("generations", 0, 0, "message", "kwargs", "id"):
+        try:
+            reply = reply[key]
+        except (IndexError, KeyError, TypeError):
+            return ""
+    return reply[:_LONGEST_ID] if type(reply) is str and not reply.startswith(_OWN_IDS) else ""
 
 
 def is_counted(attributes: Mapping[str, Any]) -> bool:

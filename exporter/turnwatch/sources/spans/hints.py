@@ -8,7 +8,7 @@ from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.usage import usage_of_agent
-from turnwatch.sources.spans.values import shortened
+from turnwatch.sources.spans.values import first_text, shortened
 
 
 def give_hints(scope: Scope, span: SpanData, dialect: Dialect) -> None:
@@ -33,7 +33,7 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
     scope.service = scope.service or service_name(span)
     if scope.agent_usage is None and not dialect.agent_per_step:  # a step's sum is not the turn's
         scope.agent_usage = usage_of_agent(span)
-        scope.model_name = scope.model_name or shortened(str(span.attributes.get("gen_ai.request.model") or ""))
+        scope.model_name = scope.model_name or first_text(span.attributes, span.shape.model_name)
     scope.stop_reason = stop_reason_of(span)
 
 

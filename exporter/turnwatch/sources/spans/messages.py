@@ -299,7 +299,7 @@ def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
             return results
         if start + "tool_calls.0.tool_call.id" in attributes:
             unanswered = _asked_ids(attributes, start)
-        elif role == "tool":
+        elif role == "tool" or start + "tool_call_id" in attributes:
             # Some leave the id out here; results come in the order of the calls.
             call_id = str(attributes.get(start + "tool_call_id") or next(unanswered, ""))
             if failed is None:

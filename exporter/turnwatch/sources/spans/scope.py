@@ -18,6 +18,7 @@ Fact = ToolFact | ModelFact
 _MAX_NESTING: Final = 64
 SEVERAL: Final = "\0several"
 _MAX_ORPHANS: Final = 64
+_MILLISECOND_NS: Final = 1_000_000
 
 
 @final
@@ -293,7 +294,7 @@ def is_same_model_call(one: ModelFact | ToldModel, other: ModelFact) -> bool:
         return one.response_id == other.response_id and share_time(one, other)
     if one.scope == other.scope:
         return False
-    if not _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns):
+    if not _lies_within(one, other):
         return False
     mine, theirs = _tokens(one), _tokens(other)
     return mine is None or theirs is None or mine == theirs
@@ -315,7 +316,7 @@ def is_same_tool_call(one: ToldTool, other: ToolFact) -> bool:
         return False
     if not is_same_tool_name(first.tool, second.tool):
         return False
-    return _lies_within(one.start_ns, one.end_ns, other.start_ns, other.end_ns)
+    return _lies_within(one, other)
 
 
 def is_same_tool(one: ToolCall, other: ToolCall) -> bool:
@@ -325,10 +326,24 @@ def is_same_tool(one: ToolCall, other: ToolCall) -> bool:
 
 def share_time(one: Fact | ToldTool | ToldModel, other: Fact) -> bool:
     """Whether two spans run at the same time. One that begins as the other ends comes after it."""
-    if one.start_ns < other.end_ns and other.start_ns < one.end_ns:
+    slack = _slack_ns(one, other)
+    if one.start_ns < other.end_ns + slack and other.start_ns < one.end_ns + slack:
         return True
     return one.start_ns == other.start_ns and one.end_ns == other.end_ns
 
 
-def _lies_within(start: int, end: int, other_start: int, other_end: int) -> bool:
-    return (start <= other_start and other_end <= end) or (other_start <= start and end <= other_end)
+def _lies_within(one: Fact | ToldTool | ToldModel, other: Fact) -> bool:
+    slack = _slack_ns(one, other)
+    if one.start_ns <= other.start_ns + slack and other.end_ns <= one.end_ns + slack:
+        return True
+    return other.start_ns <= one.start_ns + slack and one.end_ns <= other.end_ns + slack
+
+
+def _slack_ns(one: Fact | ToldTool | ToldModel, other: Fact) -> int:
+    """By how much the spans of two instrumentations may be off, which tell of one call.
+
+    JavaScript's clock gives whole milliseconds, rounded down: a span that starts on one may lie up to one later.
+    """
+    if one.scope == other.scope or (one.start_ns % _MILLISECOND_NS and other.start_ns % _MILLISECOND_NS):
+        return 0
+    return _MILLISECOND_NS

@@ -33,8 +33,8 @@ METADATA: Final = "metadata"
 # Objects of a dialect's own in which token counts stand.
 USAGE_OBJECTS: Final = (
     "langfuse.observation.usage_details", "langsmith.metadata.usage_metadata", "haystack.agent.step.llm.output",
-    "haystack.component.output", "input_tokens", "output.value", "metadata.usage_object", "mlflow.chat.tokenUsage",
-    "usage",
+    "haystack.component.output", "genkit:output", "gcp.vertex.agent.llm_response", "input_tokens", "output.value",
+    "metadata.usage_object", "mlflow.chat.tokenUsage", "usage",
 )  # fmt: skip
 
 

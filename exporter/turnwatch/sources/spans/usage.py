@@ -47,7 +47,7 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
     if given is None and made is None:
         if not shape.has_usage_object:
             return None
-        return _in_object(attributes) or _haystack(attributes) or _anthropic(attributes)
+        return _in_object(attributes) or _haystack(attributes) or _genkit(attributes) or _anthropic(attributes)
     if not given and not made:
         return None
     usage = Usage(
@@ -64,6 +64,7 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
     if shape.has_usage_object and not usage.cache_read:
         _langsmith(attributes, usage)
         _printed(attributes, usage)
+        _vertex(attributes, usage)
     return usage
 
 
@@ -163,9 +164,41 @@ def _printed(attributes: Mapping[str, Any], usage: Usage) -> None:
     usage.cache_read = _number(cached[1]) if cached is not None else 0
 
 
+def _vertex(attributes: Mapping[str, Any], usage: Usage) -> None:
+    """Cached and thinking tokens of a reply of Gemini's that ADK for JavaScript counts nowhere else."""
+    reply = json_of(attributes.get("gcp.vertex.agent.llm_response"))
+    counts = reply.get("usageMetadata") if isinstance(reply, dict) else None
+    if isinstance(counts, dict):
+        usage.cache_read = _number(counts.get("cachedContentTokenCount"))
+        usage.reasoning = _number(counts.get("thoughtsTokenCount"))
+        if usage.output == _number(counts.get("candidatesTokenCount")):
+            usage.output += usage.reasoning
+
+
 def _haystack(attributes: Mapping[str, Any]) -> Usage | None:
     usage = reply_meta(attributes).get("usage")
     return _of_api(usage) if isinstance(usage, dict) else None
+
+
+def _genkit(attributes: Mapping[str, Any]) -> Usage | None:
+    """Counts beside the reply, where thinking is in the total alone; the provider's own say what was cached."""
+    reply = json_of(attributes.get("genkit:output"))
+    counts = reply.get("usage") if isinstance(reply, dict) else None
+    if not isinstance(counts, dict):
+        return None
+    given, made = _number(counts.get("inputTokens")), _number(counts.get("outputTokens"))
+    if not given and not made:
+        return None
+    thoughts = _number(counts.get("thoughtsTokens"))
+    if given + made + thoughts <= _number(counts.get("totalTokens")):
+        made += thoughts
+    usage = Usage(given, made, _number(counts.get("cachedContentTokens")), 0, thoughts)
+    raw = reply.get("raw")
+    told = _of_api(raw["usage"]) if isinstance(raw, dict) and isinstance(raw.get("usage"), dict) else None
+    if told is not None:
+        usage.cache_read = usage.cache_read or told.cache_read
+        usage.reasoning = usage.reasoning or told.reasoning
+    return usage
 
 
 def _of_api(usage: dict[str, Any]) -> Usage | None:
