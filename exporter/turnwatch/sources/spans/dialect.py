@@ -58,6 +58,7 @@ class Dialect:
         names: Roles by span name, asked before the conventions.
         is_first_hand: The library that makes the calls writes these spans; what others count beside it is second hand.
         told_again: Calls that are traces of their own may be told of in another trace as well, by a framework's span.
+        sums_leave_out_sub_agents: The tokens on an agent's span are those of its own model calls alone.
         cache_beside_input: Cached tokens are not among the input tokens, as they are by the conventions.
         tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only;
             "never" where it tells of no call at all, so that a turn without other spans cannot be judged.
@@ -84,6 +85,7 @@ class Dialect:
     names: Patterns | None = None
     is_first_hand: bool = False
     told_again: bool = False
+    sums_leave_out_sub_agents: bool = False
     cache_beside_input: bool = False
     tool_calls: Literal["spans", "either", "never"] = "either"
     agent_per_step: bool = False
@@ -167,7 +169,7 @@ def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
         "name", "scopes", "markers", "switch", "names", "is_first_hand", "told_again", "tool_calls", "agent_per_step",
         "agent_in_span_name", "agent_name_in", "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names",
         "tool_name_in_result", "arguments_in_logs", "conversation_in", "sub_agent_in", "of_sub_agent",
-        "cache_beside_input", "tool_name_in", "arguments_in", "result_in", "streams_apart",
+        "cache_beside_input", "tool_name_in", "arguments_in", "result_in", "streams_apart", "sums_leave_out_sub_agents",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -180,6 +182,7 @@ def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
         names=Patterns(data["names"]) if data.get("names") else None,
         is_first_hand=data.get("is_first_hand", False),
         told_again=data.get("told_again", False),
+        sums_leave_out_sub_agents=data.get("sums_leave_out_sub_agents", False),
         cache_beside_input=data.get("cache_beside_input", False),
         tool_calls=data.get("tool_calls", "either"),
         agent_per_step=data.get("agent_per_step", False),

@@ -25,6 +25,8 @@ _CALL_ID: Final = ("tool_use_id", "gen_ai.tool.call.id")
 _ARGUMENTS: Final = ("tool_input", "gen_ai.tool.call.arguments")
 # All messages of a model call, under the names that they have on spans.
 _DETAILS: Final = "gen_ai.client.inference.operation.details"
+# Where a record's event stood before it had a field of its own, and does in JavaScript's instrumentations.
+_EVENT_NAME: Final = "event.name"
 _EVENTS: Final = frozenset({"gen_ai.choice", "gen_ai.tool.message", _DETAILS})
 
 
@@ -53,7 +55,7 @@ def logs_of_request(request: Any) -> Iterator[LogData]:
     for resource_logs in request.resource_logs:
         for scope_logs in resource_logs.scope_logs:
             for record in scope_logs.log_records:
-                event = record.event_name
+                event = record.event_name or _named_in(record.attributes)
                 if event in _EVENTS or any(pair.key in _CALL_ID for pair in record.attributes):
                     span_id = record.span_id
                     yield LogData(
@@ -63,6 +65,13 @@ def logs_of_request(request: Any) -> Iterator[LogData]:
                         message_value(record.body),
                         int.from_bytes(record.trace_id, "big") if len(record.trace_id) == _TRACE_ID_BYTES else 0,
                     )
+
+
+def _named_in(attributes: Iterable[Any]) -> str:
+    for pair in attributes:
+        if pair.key == _EVENT_NAME:
+            return str(pair.value.string_value)
+    return ""
 
 
 def is_logs_json(value: object) -> bool:
@@ -80,7 +89,7 @@ def logs_of_json(value: dict[str, Any]) -> Iterator[LogData]:
         for scope_logs in resource_logs.get("scopeLogs") or ():
             for record in scope_logs.get("logRecords") or ():
                 attributes = attributes_of_json(record.get("attributes"))
-                event = str(record.get("eventName") or "")
+                event = str(record.get("eventName") or attributes.get(_EVENT_NAME) or "")
                 if event in _EVENTS or any(key in attributes for key in _CALL_ID):
                     span_id = record.get("spanId")
                     body = json_value(record.get("body"))

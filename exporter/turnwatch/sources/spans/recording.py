@@ -332,7 +332,8 @@ class Recorder:
             scope.unread_reply = dialect
             self._say_unread(scope)
         self.count_seen_by_mcp(scope)
-        if not scope.saw_usage and scope.agent_usage is not None and not scope.child_turns:
+        is_own_sum = not scope.child_turns or (dialect is not None and dialect.sums_leave_out_sub_agents)
+        if not scope.saw_usage and scope.agent_usage is not None and is_own_sum:
             turn.end_model(ModelCall(scope.model_name, usage=scope.agent_usage, ended=scope.last_ns * _NS or None))
         elif scope.without_usage is not None and not scope.saw_usage:
             self._complaints.lacks_usage(*scope.without_usage, scope.service, self._agents.of(scope))
