@@ -45,6 +45,7 @@ test-newer: $(INSTALLED) servers ## Run the tests of rules and queries on the Pr
 	@touch $@
 
 .venvs/vercel/.installed: tests/frameworks/vercel/package.json
+.venvs/javascript/.installed: tests/frameworks/javascript/package.json
 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .

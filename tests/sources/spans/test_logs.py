@@ -115,3 +115,13 @@ def test_log_events_in_json_say_the_same():
     record = {"body": {"stringValue": "claude_code.tool_result"}, "attributes": pairs, "spanId": "00000000000000ff"}
     (log,) = logs_of_json({"resourceLogs": [{"scopeLogs": [{"logRecords": [record, {"body": {}}]}]}]})
     assert (log.span_id, log.body, dict(log.attributes)) == (255, "claude_code.tool_result", attributes)
+
+
+def test_an_events_name_may_stand_in_an_attribute():
+    request = ExportLogsServiceRequest()
+    record = request.resource_logs.add().scope_logs.add().log_records.add()
+    record.attributes.add(key="event.name").value.string_value = "gen_ai.choice"
+    record.attributes.add(key="gen_ai.system").value.string_value = "openai"
+    pair = {"key": "event.name", "value": {"stringValue": "gen_ai.choice"}}
+    in_json = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"attributes": [pair]}]}]}]}
+    assert [log.event for log in (*logs_of_request(request), *logs_of_json(in_json))] == ["gen_ai.choice"] * 2

@@ -5,6 +5,9 @@ import json
 import pytest
 from tests.sources.spans.story import Story
 
+from turnwatch.sources.spans.facts import model_fact
+from turnwatch.sources.spans.span import SpanData
+
 CLIENT, FRAMEWORK = "openinference.instrumentation.openai", "openinference.instrumentation.langchain"
 AGENT = 100
 
@@ -62,6 +65,38 @@ def test_a_call_told_of_in_both_traces_counts_once_in_the_frameworks(story, repl
     story.feed(agent(story))
     story.all_turns()
     assert [(turn.agent, turn.iterations, turn.usage.input) for turn in story.ended] == [("bot", 1, 10)]
+
+
+@pytest.mark.parametrize(("late_s", "turns"), [(0.0007, 1), (0.0017, 2)])
+def test_where_clocks_give_whole_milliseconds_a_span_may_end_up_to_one_after_the_one_round_it(story, late_s, turns):
+    story.feed(client(story, 1, at=1.002, seconds=0.998 + late_s, text="yes"))
+    story.feed(llm(story, FRAMEWORK, AGENT, at=1, text="yes"))
+    story.feed(agent(story))
+    story.all_turns()
+    assert [turn.iterations for turn in story.ended] == [1] * turns
+
+
+IN_JAVASCRIPT = {
+    "a reply": [{"id": "chatcmpl-1", "object": "chat.completion"}],
+    "a message": {"generations": [[{"message": {"lc": 1, "kwargs": {"id": "chatcmpl-1"}}}]], "llmOutput": {}},
+}
+
+
+@pytest.mark.parametrize("written", [pytest.param(whole, id=by) for by, whole in IN_JAVASCRIPT.items()])
+def test_the_replys_id_is_found_where_instrumentations_in_javascript_put_it(written):
+    attributes = {"openinference.span.kind": "LLM", "output.value": json.dumps(written, separators=(",", ":"))}
+    assert response_id(attributes) == "chatcmpl-1"
+
+
+@pytest.mark.parametrize("made_up", ["run-1", "lc_run--1", 7, None])
+def test_an_id_that_langchain_made_up_itself_is_no_replys(made_up):
+    written = {"generations": [[{"message": {"lc": 1, "kwargs": {"id": made_up}}}]], "llmOutput": {}}
+    assert response_id({"openinference.span.kind": "LLM", "output.value": json.dumps(written)}) == ""
+
+
+def response_id(attributes):
+    span = SpanData(1, 1, name="llm", attributes=attributes, scope=CLIENT)
+    return model_fact(span, span.shape.dialect).response_id
 
 
 def test_what_follows_such_a_call_is_told_of_in_both_traces_as_well(story):

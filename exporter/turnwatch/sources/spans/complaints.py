@@ -16,6 +16,13 @@ _MOST: Final = 64
 _PAGES: Final = "https://github.com/turnwatch/turnwatch/blob/main/docs/frameworks"
 # The page about a dialect or an instrumentation scope: that of the first word which its name contains.
 _PAGE_BY_WORD: Final = {
+    "@modelcontextprotocol": "mcp",
+    "@": "javascript",
+    "_js": "javascript",
+    "typescript": "javascript",
+    "mastra": "javascript",
+    "genkit": "javascript",
+    "voltagent": "javascript",
     "agno": "agno",
     "claude_code": "claude-agent-sdk",
     "claude_agent_sdk": "claude-agent-sdk",
