@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+import orjson
+
 from turnwatch.core.commands import sleeps, writes
 from turnwatch.core.events import ToolCall
 
@@ -14,7 +16,8 @@ def changes_state(call: ToolCall) -> bool | None:
     """Whether this call changes state if it succeeds; None when nothing tells.
 
     What is said outright wins (``call.mutates``), then the declaration (MCP's readOnlyHint, destructiveHint),
-    then the words of the name, and for shell-like tools the command.
+    then the words of the name, and for shell-like tools the command. Where the name says nothing, a command or an
+    action among the arguments may.
     """
     if call.mutates is not None:
         return call.mutates
@@ -26,11 +29,11 @@ def changes_state(call: ToolCall) -> bool | None:
     if guess is _RUNS_CODE:
         command = _command(call.args)
         return writes(command) if command is not None else None
-    if guess is _BY_ARGUMENT:
-        return _by_subcommand(call.args)
     if guess is _WAITS or guess is _TALKS:
         return False
-    return guess is _CHANGES if guess is not None else (True if call.read_only is False else None)
+    if guess is not None:
+        return guess is _CHANGES
+    return True if call.read_only is False else _by_action(call.args)
 
 
 def is_polling(call: ToolCall) -> bool:
@@ -40,7 +43,7 @@ def is_polling(call: ToolCall) -> bool:
     guess = _by_name(call.tool)
     if guess is _WAITS:
         return True
-    command = _command(call.args) if guess is _RUNS_CODE else None
+    command = _command(call.args) if guess is _RUNS_CODE else _action(call.args) if guess is None else None
     return command is not None and sleeps(command)
 
 
@@ -61,7 +64,6 @@ def runs_code(tool: str) -> bool:
 _CHANGES: Final = "changes"
 _READS: Final = "reads"
 _RUNS_CODE: Final = "runs code"
-_BY_ARGUMENT: Final = "by argument"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -95,8 +97,9 @@ def _by_name(tool: str) -> str | None:
     words = [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1]) if not word.isdigit()]
     if not words:
         return None
-    if tool in ("str_replace_editor", "str_replace_based_edit_tool", "text_editor", "edit_file_tool"):
-        return _BY_ARGUMENT
+    # An editor does as it is told: it views, too.
+    if words[-1] == "editor" or tool == "str_replace_based_edit_tool":
+        return None
     # Hand-offs move the conversation to another agent; the world is as before.
     if words[:2] == ["transfer", "to"] or words[0] in ("handoff", "delegate"):
         return None
@@ -118,7 +121,18 @@ def _by_name(tool: str) -> str | None:
 _COMMAND_KEYS: Final = ("command", "cmd", "code", "query", "sql", "script", "statement", "input", "source")
 
 
+def _given(args: object) -> object:
+    """The arguments, read where they come as JSON text: that is what a model sends, and many sources pass it on."""
+    if type(args) is str and args[:1] == "{":
+        try:
+            return orjson.loads(args)
+        except ValueError:
+            pass  # cut off, or text that only begins like JSON
+    return args
+
+
 def _command(args: object) -> str | None:
+    args = _given(args)
     if type(args) is dict:
         for key in _COMMAND_KEYS:
             value = args.get(key)
@@ -138,7 +152,7 @@ def asks_in_words(call: ToolCall) -> bool:
     """
     if takes_note(call):
         return False
-    args = call.args
+    args = _given(call.args)
     least_words = 1 if _searches(call.tool) else 2
     if type(args) is dict:
         return any(isinstance(value, str) and _has_words(value, least_words) for value in args.values())
@@ -154,8 +168,27 @@ def _searches(tool: str) -> bool:
     return not _SEARCH_WORDS.isdisjoint(word.lower() for word in _WORD.findall(tool))
 
 
-def _by_subcommand(args: object) -> bool | None:
-    """Editors that take what to do as an argument: view reads, everything else writes."""
+# An action is one word or a few joined, and the rest is a command.
+_ACTION_KEYS: Final = ("command", "cmd", "action", "operation", "method", "code", "script", "sql")
+_MAX_ACTION_CHARS: Final = 32
+
+
+def _action(args: object) -> str | None:
+    """What a tool whose name does not tell is asked to do, where an argument says it."""
+    args = _given(args)
     if type(args) is dict:
-        return args.get("command") != "view"
+        for key in _ACTION_KEYS:
+            value = args.get(key)
+            if isinstance(value, str):
+                return value
     return None
+
+
+def _by_action(args: object) -> bool | None:
+    action = _action(args)
+    if action is None:
+        return None
+    if len(action) <= _MAX_ACTION_CHARS and action.isidentifier():
+        guess = _by_name(action)
+        return guess is _CHANGES if guess is _CHANGES or guess is _READS else None
+    return writes(action)
