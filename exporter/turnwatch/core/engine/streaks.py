@@ -62,10 +62,11 @@ class ErrorStreak(Streak):
                 return
             # One error of another kind does not make the rest a different story.
             self.rounds -= 1
-            self._round = round_
             if self.rounds:
+                self._round = round_
                 return
-            self.end()
+            self.numbers = ()
+            self._round = -1
         self._normal, self._digitless, self._simhash = error.normal, error.digitless, error.simhash
         self.add(number, round_)
 
