@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from turnwatch.core.effects import asks_in_words, changes_state, is_polling
@@ -32,7 +34,8 @@ def test_names_that_do_not_tell(tool):
     ["rm -rf build", "sed -i 's/a/b/' f.py", "echo hi > out.txt", "cat <<'EOF' > a.py\nprint(1)\nEOF", "mkdir -p a/b",
      "cd src && git checkout main", "pip install x", "python - <<E\nopen('f', 'w').write('x')\nE", "a=1 mv x y",
      "UPDATE users SET a = 1", "insert into t values (1)", "DROP TABLE t", "find . -name '*.pyc' -delete",
-     "ls | xargs rm", "sudo apt-get install git", "echo x >> log"],
+     "ls | xargs rm", "sudo apt-get install git", "echo x >> log", "bash -c 'rm x'", "apply_patch <<'E'\n*** Begin",
+     "Get-Content a | Set-Content b"],
 )  # fmt: skip
 def test_commands_that_change_state(command):
     assert changes_state(ToolCall("bash", {"command": command})) is True
@@ -41,7 +44,8 @@ def test_commands_that_change_state(command):
 @pytest.mark.parametrize(
     "command",
     ["ls -la", "cat a.py", "grep -rn foo . 2>/dev/null", "sed -n '1,5p' f.py", "python test.py 2>&1", "git diff",
-     "SELECT a FROM t WHERE b > 3", "pytest -x", "find . -name rm", "echo 'a -> b'", "git log --oneline", ""],
+     "SELECT a FROM t WHERE b > 3", "pytest -x", "find . -name rm", "echo 'a -> b'", "git log --oneline", "",
+     "bash -lc 'ls -la'", "Get-Content a"],
 )  # fmt: skip
 def test_commands_that_only_look(command):
     assert changes_state(ToolCall("bash", {"command": command})) is False
@@ -54,7 +58,45 @@ def test_a_shell_whose_command_is_not_known_does_not_tell():
     assert changes_state(ToolCall("bash", "rm x")) is True
 
 
+def test_a_shell_within_a_shell():
+    assert changes_state(ToolCall("shell", {"command": ["bash", "-lc", "sed -i s/a/b/ x.py"]})) is True
+    assert changes_state(ToolCall("shell", {"command": ["bash", "-lc", "sed -n 1p x.py"]})) is False
+
+
+@pytest.mark.parametrize(
+    ("args", "changes"),
+    [
+        ({"action": "create", "title": "x"}, True),
+        ({"operation": "deleteRow", "row": 3}, True),
+        ({"method": "POST", "url": "u"}, True),
+        ({"command": "sed -i s/a/b/ x.py"}, True),
+        ({"action": "list"}, False),
+        ({"method": "GET", "url": "u"}, False),
+        ({"command": "pytest -x 2>&1"}, False),
+        ({"action": "frobnicate"}, None),
+        ({"action": 7}, None),
+        ({"query": "delete old files"}, None),
+    ],
+)
+def test_an_action_among_the_arguments_tells_where_the_name_does_not(args, changes):
+    assert changes_state(ToolCall("acme", args)) is changes
+    assert changes_state(ToolCall("acme", json.dumps(args))) is changes
+    assert changes_state(ToolCall("read_file", args)) is False
+
+
+def test_arguments_as_json_text_tell_the_same():
+    assert changes_state(ToolCall("bash", '{"command": "rm x"}')) is True
+    assert changes_state(ToolCall("bash", '{"command": "ls"}')) is False
+    assert changes_state(ToolCall("bash", '{"command": "rm x')) is False  # cut off
+    assert is_polling(ToolCall("bash", '{"command": "sleep 30 && cat log"}'))
+    assert not asks_in_words(ToolCall("get_weather", '{"city": "Oslo", "unit": "C"}'))
+
+
 def test_an_editor_with_subcommands():
+    for tool in ("file_editor", "developer__text_editor", "str_replace_based_edit_tool"):
+        assert changes_state(ToolCall(tool, {"command": "view", "path": "a"})) is False
+        assert changes_state(ToolCall(tool, {"command": "str_replace", "path": "a"})) is True
+    assert changes_state(ToolCall("str_replace_editor", {"path": "a", "view_range": [1, 9]})) is None
     assert changes_state(ToolCall("str_replace_editor", {"command": "view", "path": "a"})) is False
     assert changes_state(ToolCall("str_replace_editor", {"command": "insert", "path": "a"})) is True
     assert changes_state(ToolCall("str_replace_editor", MISSING)) is None
@@ -72,6 +114,7 @@ def test_polling_is_declared_or_sleeps():
     assert is_polling(ToolCall("get_job", {}, polling=True))
     assert is_polling(ToolCall("bash", {"command": "sleep 30 && cat log"}))
     assert is_polling(ToolCall("wait_for_build", {}))
+    assert is_polling(ToolCall("acme", {"command": "sleep 30 && cat log"}))
     assert not is_polling(ToolCall("wait_for_build", {}, polling=False))
     assert not is_polling(ToolCall("bash", {"command": "cat sleep.txt"}))
     assert not is_polling(ToolCall("get_job", {}))

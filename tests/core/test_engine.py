@@ -1,3 +1,4 @@
+import json
 from dataclasses import fields
 
 import pytest
@@ -56,6 +57,16 @@ def test_a_new_change_of_state_resets_and_a_repeated_one_does_not():
     same = [call("edit", {"patch": "a"}, "applied")] * 6
     assert stuck_at([step for edit in new for step in (edit, test)]) is None
     assert stuck_at([step for edit in same for step in (edit, test)]) is not None
+
+
+@pytest.mark.parametrize("form", [dict, json.dumps], ids=["object", "JSON text"])
+@pytest.mark.parametrize("tool", ["bash", "act"])
+def test_a_new_command_that_changes_state_resets_in_whatever_form_it_comes(tool, form):
+    calls = []
+    for word in "abcdef":
+        edit = form({"command": f"sed -i s/old/{word}/ x.py", "timeout": 5})
+        calls += [call(tool, edit, ""), call(tool, form({"command": "pytest", "timeout": 5}), "two failed: a b")]
+    assert verdicts(calls) == []
 
 
 def test_a_failed_change_does_not_reset():
@@ -213,6 +224,25 @@ def test_passing_tests_may_pass_after_every_change():
 def test_six_errors_alike_are_stuck_whatever_is_called():
     calls = [call("query", {"sql": f"select {w}"}, error="table singers does not exist") for w in "abcdefg"]
     assert verdicts(calls) == [("error_stall", "warn", 5), ("error_stall", "stuck", 6)]
+
+
+def test_six_errors_alike_are_stuck_whatever_failed_before_them():
+    other = [call("query", {"sql": f"select {w}"}, error="no database is selected") for w in ("one", "two", "three")]
+    alike = [call("query", {"sql": f"select {w}"}, error="table singers does not exist") for w in "abcdef"]
+    for before in range(4):
+        assert verdicts(other[:before] + alike) == [
+            ("error_stall", "warn", before + 5),
+            ("error_stall", "stuck", before + 6),
+        ]
+        engine = Engine()
+        verdicts(other[:before] + alike, engine)
+        assert engine.verdict.first_call == before + 1
+
+
+def test_an_error_of_another_kind_in_between_puts_the_stall_off():
+    errors = ["table singers does not exist"] * 3 + ["no database is selected"] + ["table singers does not exist"] * 4
+    calls = [call("query", {"sql": f"select {n}"}, error=error) for n, error in enumerate(errors)]
+    assert stuck_at(calls) == 8
 
 
 def test_different_errors_are_no_stall():

@@ -31,7 +31,8 @@ class Shop:
         return "ok"
 
     def gateway(self, watch, **given) -> tw.ToolGateway:
-        impls = {"stock.read": self.read, "stock.write": self.write, "stock": self.read, "bash": self.bash}
+        impls = {"stock.read": self.read, "stock.write": self.write, "stock": self.read}
+        impls |= {"bash": self.bash, "acme": self.bash}
         return tw.ToolGateway(impls=impls, watch=watch, **given)
 
     def bash(self, command: str) -> str:
@@ -92,11 +93,12 @@ def test_a_failed_write_invalidates_too(watch, shop):
     assert gateway.call("read", {"item": "tea"}) == {"count": 7}
 
 
-@pytest.mark.parametrize("command", ["python restock.py", "make fill", "cat notes"])
-def test_a_command_whose_effect_is_not_known_invalidates(watch, shop, command):
+@pytest.mark.parametrize("tool", ["bash", "acme"])
+@pytest.mark.parametrize("command", ["python restock.py", "make fill", "cat notes", "restock"])
+def test_a_command_whose_effect_is_not_known_invalidates(watch, shop, tool, command):
     gateway = shop.gateway(watch)
     gateway.call("stock.read", {"item": "tea"})
-    gateway.call("bash", {"command": command})
+    gateway.call(tool, {"command": command})
     assert gateway.call("stock.read", {"item": "tea"}) == {"count": 2}
 
 

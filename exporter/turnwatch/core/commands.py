@@ -13,7 +13,10 @@ def _words(text: str) -> list[str]:
 
 
 _PACKAGE_MANAGERS: Final = _words("pip pip3 conda npm yarn pnpm apt apt-get brew cargo gem poetry uv")
-_SHELL_WORDS: Final = _words("rm mv cp mkdir rmdir touch ln chmod chown tee patch dd truncate kill pkill")
+_SHELL_WORDS: Final = _words(
+    "rm mv cp mkdir rmdir touch ln chmod chown tee patch apply_patch dd truncate kill pkill "
+    "Set-Content Add-Content Out-File New-Item Remove-Item Copy-Item Move-Item Rename-Item"
+)
 _GIT_WORDS: Final = _words(
     "apply checkout commit reset stash add rm mv merge rebase clean restore revert pull push init clone cherry-pick am"
 )
@@ -33,7 +36,7 @@ _TELLING_WORDS: Final = frozenset(
     + [spelt for word in [*_SQL_WORDS, "with"] for spelt in (word, word.upper(), word.capitalize())]
 )
 
-_AT_START: Final = r"(?:^|[|;&(\n]|\bthen\b|\bdo\b|\bsudo\b|\bxargs\b)\s*(?:\w+=\S+\s+)*"
+_AT_START: Final = r"(?:^|[|;&(\n]|sh\s+-\w*c\s+[\"']?|\bthen\b|\bdo\b|\bsudo\b|\bxargs\b)\s*(?:\w+=\S+\s+)*"
 _SHELL_WRITES: Final = re.compile(
     _AT_START
     + "(?:"

@@ -56,9 +56,13 @@ _TALKS: Final = "talks"
 _WAITS: Final = "waits"
 
 
-def runs_code(tool: str) -> bool:
-    """Whether a tool by its name runs commands or code, whose text tells only some of what it changes."""
-    return _by_name(tool) is _RUNS_CODE
+def runs_code(call: ToolCall) -> bool:
+    """Whether a call runs a command or code, whose text tells only some of what it changes."""
+    guess = _by_name(call.tool)
+    if guess is not None:
+        return guess is _RUNS_CODE
+    action = _action(call.args)
+    return action is not None and not _is_one_word(action)
 
 
 _CHANGES: Final = "changes"
@@ -184,11 +188,15 @@ def _action(args: object) -> str | None:
     return None
 
 
+def _is_one_word(action: str) -> bool:
+    return len(action) <= _MAX_ACTION_CHARS and action.isidentifier()
+
+
 def _by_action(args: object) -> bool | None:
     action = _action(args)
     if action is None:
         return None
-    if len(action) <= _MAX_ACTION_CHARS and action.isidentifier():
+    if _is_one_word(action):
         guess = _by_name(action)
         return guess is _CHANGES if guess is _CHANGES or guess is _READS else None
     return writes(action)

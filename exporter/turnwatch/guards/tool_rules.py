@@ -86,7 +86,7 @@ def may_be_reused(call: ToolCall) -> bool:
 def may_change_something(call: ToolCall) -> bool:
     """Whether results from before this call may be out of date after it. When in doubt, they are."""
     effect = changes_state(call)
-    if effect is False and runs_code(call.tool):
+    if effect is False and runs_code(call):
         return not (call.read_only or call.polling or call.mutates is False)
     return effect is not False
 

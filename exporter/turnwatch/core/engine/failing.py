@@ -58,12 +58,13 @@ def futile(tool: str, question: Question, t: Thresholds) -> Finding | None:
 
 def similar_errors(streak: ErrorStreak, t: Thresholds) -> Finding | None:
     """Errors of nearly the same text, whatever is called."""
-    found = severity(streak.rounds, t.similar_errors_warn, t.similar_errors_stuck)
+    longest = streak if streak.rounds >= streak.in_a_row.rounds else streak.in_a_row
+    found = severity(longest.rounds, t.similar_errors_warn, t.similar_errors_stuck)
     return found and Finding(
         "error_stall",
         found,
-        streak.numbers,
-        f"{streak.rounds} calls failed with nearly the same error, whatever was called.",
+        longest.numbers,
+        f"{longest.rounds} calls failed with nearly the same error, whatever was called.",
         "the text of the error",
         "a result that is new, or errors of another kind",
     )

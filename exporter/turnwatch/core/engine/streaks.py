@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from turnwatch.core.engine.memory import add_number
 from turnwatch.core.evidence import Digest, Evidence, same_page
 
@@ -40,24 +42,45 @@ class Streak:
             self._round = -1
 
 
+class _Kind(NamedTuple):
+    """What an error is told by."""
+
+    normal: Digest
+    digitless: Digest | None
+    simhash: int | None
+
+    def is_like(self, other: _Kind) -> bool:
+        return (
+            self.normal == other.normal
+            or (self.digitless is not None and self.digitless == other.digitless)
+            or same_page(self.simhash, other.simhash)
+        )
+
+
 class ErrorStreak(Streak):
     """Errors without news between them, most of them of nearly the same text.
 
     Attributes:
         rounds: By how many rounds that text leads over others.
+        in_a_row: The latest ones, all of them of nearly the same text.
     """
 
-    __slots__ = ("_digitless", "_normal", "_simhash")
+    __slots__ = ("_kind", "_last", "in_a_row")
 
     def __init__(self) -> None:
         super().__init__()
-        self._normal: Digest | None = None
-        self._digitless: Digest | None = None
-        self._simhash: int | None = None
+        self.in_a_row = Streak()
+        self._kind: _Kind | None = None
+        self._last: _Kind | None = None
 
     def add_error(self, error: Evidence, number: int, round_: int) -> None:
         """Add an error."""
-        if self.rounds and not self._is_like(error):
+        kind = _Kind(error.normal, error.digitless, error.simhash)
+        if self._last is not None and not kind.is_like(self._last):
+            self.in_a_row.end()
+        self._last = kind
+        self.in_a_row.add(number, round_)
+        if self.rounds and self._kind is not None and not kind.is_like(self._kind):
             if round_ == self._round:
                 return
             # One error of another kind does not make the rest a different story.
@@ -67,15 +90,8 @@ class ErrorStreak(Streak):
                 return
             self.numbers = ()
             self._round = -1
-        self._normal, self._digitless, self._simhash = error.normal, error.digitless, error.simhash
+        self._kind = kind
         self.add(number, round_)
-
-    def _is_like(self, error: Evidence) -> bool:
-        return (
-            error.normal == self._normal
-            or (error.digitless is not None and error.digitless == self._digitless)
-            or same_page(error.simhash, self._simhash)
-        )
 
 
 class Trouble:
