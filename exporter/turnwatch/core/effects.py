@@ -174,13 +174,15 @@ def _searches(tool: str) -> bool:
 
 # An action is one word or a few joined, and the rest is a command.
 _ACTION_KEYS: Final = ("command", "cmd", "action", "operation", "method", "code", "script", "sql")
+_HAS_ACTION: Final = frozenset(_ACTION_KEYS)
 _MAX_ACTION_CHARS: Final = 32
 
 
 def _action(args: object) -> str | None:
     """What a tool whose name does not tell is asked to do, where an argument says it."""
-    args = _given(args)
-    if type(args) is dict:
+    if type(args) is not dict:
+        args = _given(args)
+    if type(args) is dict and not _HAS_ACTION.isdisjoint(args):
         for key in _ACTION_KEYS:
             value = args.get(key)
             if isinstance(value, str):
