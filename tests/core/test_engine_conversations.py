@@ -1,5 +1,7 @@
 """Conversations: what a user asks again is no loop, what agents pass to and fro is one."""
 
+import pytest
+
 from turnwatch.core.engine import Engine
 from turnwatch.core.events import ModelCall, ToolCall
 from turnwatch.core.evidence import Evidence
@@ -43,6 +45,23 @@ def test_two_agents_that_only_talk_are_one_loop():
     ]
     found = [verdict for turn in turns for verdict in turn.verdicts]
     assert next((verdict.kind, verdict.severity) for verdict in found) == ("monologue", "stuck")
+
+
+@pytest.mark.parametrize(
+    "labels", [("spam", "ok"), ('{"label": "spam"}', '["checked by a person"]'), ("needs review", "")]
+)
+def test_agents_that_sort_many_messages_into_few_classes_are_no_loop(labels):
+    watch = Watch()
+    turns = [speak(watch, f"agent {number % 2}", text=labels[number % 2]) for number in range(40)]
+    assert severities(turns) == []
+
+
+def test_a_reply_without_spaces_between_its_words_is_a_sentence_in_other_scripts():
+    watch = Watch()
+    turns = [
+        speak(watch, f"agent {number % 2}", text=("请您说明一下范围", "请您先确认")[number % 2]) for number in range(8)
+    ]
+    assert "stuck" in severities(turns)
 
 
 def test_a_user_who_asks_the_same_again_makes_no_loop():
@@ -148,7 +167,9 @@ def test_the_same_words_come_to_be_a_loop_once_nobody_says_anything_new():
     watch = Watch()
     drafts = [*"abcd", *"d" * 4]
     turns = [
-        speak(watch, agent, text=text) for draft in drafts for agent, text in (("writer", draft), ("critic", "On!"))
+        speak(watch, agent, text=text)
+        for draft in drafts
+        for agent, text in (("writer", f"This is draft {draft}."), ("critic", "Please go on."))
     ]
     stuck = [number for number, turn in enumerate(turns) if turn.verdict]
     assert stuck[0] == 10

@@ -11,6 +11,7 @@ from turnwatch.core.evidence import Digest, Evidence
 
 # Texts of a conversation that are known when they come again.
 _MAX_REPLIES: Final = 64
+_SENTENCE_WORDS: Final = 3
 
 
 class Monologue:
@@ -44,6 +45,8 @@ class Refrains:
         """Note a reply; in how many turns this agent has given it.
 
         A text that nobody said before is news as well: whoever answers each new draft in the same words goes on.
+        What was picked from a few answers says nothing of what was asked: agents that sort a thousand messages, each
+        in words like "spam" and "ok", are no loop.
 
         Args:
             text: The reply.
@@ -64,7 +67,14 @@ class Refrains:
         if turn != last:
             turns += 1
         self._given[agent, said] = (turns, turn, news)
-        return turns
+        return 0 if _is_picked(text) else turns
+
+
+def _is_picked(text: Evidence) -> bool:
+    """Whether a reply is a label, or a structure for a program to read, rather than a sentence."""
+    head = text.head.strip()
+    is_label = head.isascii() and len(head.split(None, _SENTENCE_WORDS)) < _SENTENCE_WORDS
+    return is_label or head.startswith(("{", "["))
 
 
 def monologue(rounds: int, number: int, t: Thresholds) -> Finding | None:
