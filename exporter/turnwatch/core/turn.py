@@ -303,7 +303,7 @@ class TurnState(TurnCounts):
                 new = self.engine.observe_reply(text)
             if self._conversation is not None:
                 with self._conversation.judging:
-                    over_turns = self._conversation.engine.observe_reply(text, self.agent)
+                    over_turns = self._conversation.engine.observe_reply(text, self.agent, self._key)
                 new = self._worse(new, over_turns)
         except Exception:
             self.watch.internal_error("judging a reply")

@@ -108,8 +108,13 @@ class Case:
             output=tokens["output"],
             cached=tokens["cached"],
             errors=_ERRORS.get(self.name, 0),
-            turns=_TURNS.get(self.name if self.name == "turns" else scenario, 1),
+            turns=self._turns(scenario),
         )
+
+    def _turns(self, scenario):
+        if "agents" in self.truth:
+            return sum(agent["turns"] for agent in self.truth["agents"].values())
+        return _TURNS.get(self.name if self.name == "turns" else scenario, 1)
 
 
 @dataclass
@@ -278,8 +283,8 @@ def table():
         lacks = set(carried()[dialect].get("lacks", ()))
         has_models = any(case.truth["model_calls"] for case in own)
         marks = ["" if what in _OF_MODELS and not has_models else "no" if what in lacks else "yes" for what in _CARRIES]
-        loop = next(case for case in own if case.name == "loop")
-        repeats = f"{found_in(loop, 'sdk-json').numbers.repeats} of {loop.expected.repeats}"
+        loop = next((case for case in own if case.name == "loop"), None)  # teams have none
+        repeats = f"{found_in(loop, 'sdk-json').numbers.repeats} of {loop.expected.repeats}" if loop else ""
         rows.append([f"`{dialect}`", *marks, repeats, str(len(own))])
         limits.extend(
             f"- `{dialect}`, case {name}: no {', no '.join(what)}."

@@ -93,9 +93,7 @@ class Engine:
         self._memory = Memory(bound)
         # An epoch ends when state changes. News and successes are only ever compared with earlier counts of them.
         self._epoch = 0
-        self._novel = 0
-        self._worked = 0
-        self._acts = 0
+        self._novel = self._worked = self._acts = 0
         self._round = 0
         self._round_id: int | None = None
         self._root_agent: str | None = None
@@ -192,12 +190,13 @@ class Engine:
             self._succeeded(call, question, result, changes, findings)
         return self._report(call.tool, findings) if any(findings) else None
 
-    def observe_reply(self, text: Evidence, agent: str = "") -> Verdict | None:
+    def observe_reply(self, text: Evidence, agent: str = "", turn: int = 0) -> Verdict | None:
         """Judge one more text reply of the model in which it made no tool call.
 
         Args:
             text: Evidence of the reply.
             agent: Whose reply it is, for an engine of a conversation.
+            turn: A number of its turn, after whose end it may come.
 
         Returns:
             A verdict when this reply brought one that the turn did not have yet.
@@ -207,7 +206,7 @@ class Engine:
             return None
         number = max(1, self.calls)
         if self._refrains is not None:
-            rounds = self._refrains.reply(text, agent, self._round, self._novel + self._epoch)
+            rounds = self._refrains.reply(text, agent, turn, self._novel + self._epoch)
         else:
             self._round += 1
             self._monologue = self._monologue or replies.Monologue()

@@ -51,7 +51,7 @@ class Refrains:
         Args:
             text: The reply.
             agent: Whose it is.
-            turn: The number of its turn.
+            turn: A number of its turn.
             news: How much else has been new in the conversation.
         """
         said = text.normal
