@@ -173,3 +173,12 @@ def test_the_same_words_come_to_be_a_loop_once_nobody_says_anything_new():
     ]
     stuck = [number for number, turn in enumerate(turns) if turn.verdict]
     assert stuck[0] == 10
+
+
+def test_an_agent_that_answers_many_questions_alike_is_no_loop():
+    watch = Watch()
+    turns = []
+    for _ in range(6):
+        turns.append(speak(watch, "manager", text=None))
+        turns.append(speak(watch, "validator", text="Valid."))
+    assert severities(turns) == []

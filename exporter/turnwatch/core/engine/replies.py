@@ -42,11 +42,11 @@ class Refrains:
         self._said: dict[Digest, None] = {}
 
     def reply(self, text: Evidence, agent: str, turn: int, news: int) -> int:
-        """Note a reply; in how many turns this agent has given it.
+        """Note a reply; in how many turns this agent has given it, 1 as long as no other agent repeats itself too.
 
-        A text that nobody said before is news as well: whoever answers each new draft in the same words goes on.
-        What was picked from a few answers says nothing of what was asked: agents that sort a thousand messages, each
-        in words like "spam" and "ok", are no loop.
+        A text that nobody said before is news as well: whoever answers each new draft in the same words goes on. One
+        agent alone may well say the same of each thing that it is asked about, and what is picked from a few answers
+        says nothing of what was asked: agents that sort a thousand messages in words like "spam" and "ok" are no loop.
 
         Args:
             text: The reply.
@@ -67,7 +67,10 @@ class Refrains:
         if turn != last:
             turns += 1
         self._given[agent, said] = (turns, turn, news)
-        return 0 if _is_picked(text) else turns
+        if _is_picked(text):
+            return 0
+        others = any(who != agent and times > 1 and then == news for (who, _), (times, _, then) in self._given.items())
+        return turns if others else 1
 
 
 def _is_picked(text: Evidence) -> bool:
