@@ -154,6 +154,63 @@ def test_counts_are_read_in_the_form_of_whoever_gave_them(story, counts, given, 
     assert (usage.input, usage.output, usage.cache_read) == (given, 5, read)
 
 
+# Messages in the form of whoever gave them
+
+CALL = {"name": "search", "arguments": '{"q": 1}'}
+RESULT = '["nothing"]'
+
+
+FORMS = {
+    "OpenAI's Chat Completions": (
+        {"choices": [{"message": {"role": "assistant", "tool_calls": [{"id": "call_1", "function": CALL}]}}]},
+        {"messages": [{"role": "tool", "tool_call_id": "call_1", "content": RESULT}]},
+    ),
+    "OpenAI's Responses": (
+        {"object": "response", "output": [{"type": "function_call", "call_id": "call_1", **CALL}]},
+        {"input": [{"type": "function_call_output", "call_id": "call_1", "output": RESULT}]},
+    ),
+    "one item of OpenAI's Responses": (
+        {"type": "function_call", "call_id": "call_1", **CALL},
+        {"input": [{"type": "function_call_output", "call_id": "call_1", "output": RESULT}]},
+    ),
+    "Anthropic's Messages": (
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "call_1", "name": "search", "input": {"q": 1}}]},
+        {
+            "messages": [
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call_1", "content": RESULT}]}
+            ]
+        },
+    ),
+    "Gemini": (
+        {
+            "candidates": [
+                {"content": {"parts": [{"functionCall": {"id": "call_1", "name": "search", "args": {"q": 1}}}]}}
+            ]
+        },
+        {"contents": [{"parts": [{"functionResponse": {"id": "call_1", "response": RESULT}}]}]},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("inputs", "outputs"),
+    [("gen_ai.prompt", "gen_ai.completion"), ("langfuse.observation.input", "langfuse.observation.output")],
+)
+def test_tool_calls_are_read_from_replies_and_their_results_from_what_the_model_is_told(story, form, inputs, outputs):
+    reply, told = (json.dumps(message) for message in FORMS[form])
+    for at in range(5):
+        asked = {outputs: reply} if at < 4 else {outputs: '"nothing was found"'}
+        story.feed(story.chat(AGENT, at=at, attributes={**asked, **({inputs: told} if at else {})}))
+    story.feed(story.agent(AGENT))
+    turn = story.all_turns()["bot"]
+    assert (turn.tool_calls, turn.repeats, turn.missing_arguments) == (4, 3, 0)
+    assert (turn.verdict.severity, turn.verdict.mode) == ("stuck", "full")
+
+
+# Streams
+
+
 def streamed(story, at, *, failed=False, **reply):
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o", "logfire.span_type": "span"}
     return story.span("Chat Completion", {**attributes, **reply}, AGENT, at=at, scope="logfire.openai", failed=failed)

@@ -127,13 +127,9 @@ def answered_to(attributes: Mapping[str, Any]) -> list[Answered]:
 
 def _members(value: Any, *keys: str) -> Iterator[dict[str, Any]]:
     """The dictionaries in these lists of a dictionary, or in a list."""
-    if isinstance(value, dict):
-        for key in keys:
-            members = value.get(key)
-            if isinstance(members, list):
-                yield from (member for member in members if isinstance(member, dict))
-    elif isinstance(value, list):
-        yield from (member for member in value if isinstance(member, dict))
+    for members in map(value.get, keys) if isinstance(value, dict) else (value,):
+        if isinstance(members, list):
+            yield from (member for member in members if isinstance(member, dict))
 
 
 def asked_in(value: Any) -> Iterator[Asked]:
@@ -257,9 +253,9 @@ def _answered_in(value: Any) -> Iterator[Answered]:
         if message.get("type") == "function_call_output":  # OpenAI's Responses
             yield Answered(str(message.get("call_id") or ""), message.get("output", MISSING))
             continue
-        role = message.get("role")
-        if role == "tool" and message.get("tool_call_id") is not None:
-            yield Answered(str(message["tool_call_id"]), message.get("content", message.get("parts", MISSING)))
+        if "tool" in (message.get("role"), message.get("type")) and message.get("tool_call_id") is not None:
+            result, failed = message.get("content", message.get("parts", MISSING)), message.get("status") == "error"
+            yield Answered(str(message["tool_call_id"]), result, failed)
             continue
         for part in _members(message, "parts", "content"):
             answer = _answer_in_part(part)
