@@ -24,11 +24,8 @@ from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.above import Above
 from turnwatch.sources.spans.calls import Calls
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import (
-    ToolFact,
-    model_fact,
-    tool_fact,
-)
+from turnwatch.sources.spans.facts import ToolFact, model_fact, tool_fact
+from turnwatch.sources.spans.graphs import graph_name
 from turnwatch.sources.spans.hints import about_agent, give_hints, own_name, spoken_name
 from turnwatch.sources.spans.logs import LogData, call_key
 from turnwatch.sources.spans.order import as_they_ended
@@ -191,7 +188,7 @@ class Assembler:
                 self._pass_through(span, dialect, now)
                 return
             self._calls.take_model(span, model_fact(span, dialect), now)
-        elif role == "agent":
+        elif role == "agent" or graph_name(span):
             self._take_agent(span, dialect, now)
         else:
             self._pass_through(span, dialect, now)
@@ -225,7 +222,8 @@ class Assembler:
             return
         scope = below or Scope(span.span_id, span.trace_id, now)
         scope.agent = name
-        scope.is_agent = scope.saw_agent = True
+        scope.is_agent = True
+        scope.saw_agent = scope.saw_agent or not scope.is_empty or not graph_name(span)
         about_agent(scope, span, dialect)
         if scope.is_empty and span.parent_id:
             # A wrapper, or an agent that made no call: whoever is above learns its name.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ToolFact, agent_name, conversation_of, service_name
+from turnwatch.sources.spans.graphs import graph_name
 from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
@@ -53,6 +54,7 @@ def is_another(agent: str, caller: str) -> bool:
 def own_name(span: SpanData, dialect: Dialect) -> str:
     """The name that an agent's own span gives it, or an empty text."""
     name = agent_name(span, dialect) or shortened(str(span.attributes.get(dialect.agent_name_in) or ""))
+    name = name or graph_name(span)
     return spoken_name(span.name, dialect) if not name and dialect.agent_named_by_span else name
 
 

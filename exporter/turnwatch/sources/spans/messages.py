@@ -109,7 +109,10 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
             calls = list(asked_in(json_of(value)))
             if calls:
                 return calls[:_MAX_CALLS]
-    return _asked_flat(attributes)
+    calls = _asked_flat(attributes)
+    if any(call.arguments is MISSING for call in calls):  # OpenInference leaves out what is empty
+        calls = list(asked_in(json_of(attributes.get("output.value")))) or calls
+    return calls
 
 
 def answered_to(attributes: Mapping[str, Any]) -> list[Answered]:
@@ -172,7 +175,18 @@ def _replies(value: dict[str, Any]) -> list[Any]:
     for key, inner in _IN_CHOICES:
         if isinstance(value.get(key), list):
             return [choice.get(inner) for choice in value[key] if isinstance(choice, dict)]
+    if isinstance(value.get("generations"), list):
+        return list(_langchain(value["generations"]))
     return [value["message"] if isinstance(value.get("message"), dict) else value]
+
+
+def _langchain(generations: list[Any]) -> Iterator[dict[str, Any]]:
+    """LangChain's own form of a reply. Some content tells of the same calls once more."""
+    for reply in _members(generations[0] if generations else None):
+        message = reply.get("message")
+        about = message.get("kwargs") if isinstance(message, dict) else None
+        if isinstance(about, dict):
+            yield {"tool_calls": about.get("tool_calls")}
 
 
 def _part(part: dict[str, Any]) -> Asked | None:

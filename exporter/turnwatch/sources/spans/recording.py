@@ -15,7 +15,15 @@ from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
-from turnwatch.sources.spans.messages import Asked, answered_to, asked_of, carries_reply, said_in, wants_tools
+from turnwatch.sources.spans.messages import (
+    Asked,
+    answered_to,
+    asked_of,
+    carries_reply,
+    has_flat_reply,
+    said_in,
+    wants_tools,
+)
 from turnwatch.sources.spans.only_agents import OnlyAgents
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.scope import (
@@ -181,7 +189,7 @@ class Recorder:
         attributes = fact.attributes
         by_spans = scope.has_tools or (scope.agent_dialect is not None and scope.agent_dialect.tool_calls == "spans")
         scope.reads_replies = fact.dialect.tool_calls == "either" and not by_spans and not fact.counted
-        if scope.reads_replies or scope.lacks_arguments or not turn.tool_calls:
+        if scope.reads_replies or scope.lacks_arguments or not turn.tool_calls or has_flat_reply(attributes):
             logged = self._logs.asked.pop(fact.span_id, None) if self._logs.heard else None
             scope.asked = asked_of(attributes) or logged
         if scope.reads_replies and not scope.asked:

@@ -55,6 +55,7 @@ class Shape:
         agent_name, conversation: Of an agent.
         is_of_sub_agent: They belong to a sub-agent, which may have no span of its own.
         may_name_agent: An agent is named, perhaps in the metadata.
+        of_graph, of_node: Where in LangGraph it ran.
         input, output, cache_read, cache_write, reasoning, total: Token counts.
         has_usage_object: Token counts may stand in an object of the dialect's own.
         has_messages: A model's messages, or why it ended, are among the attributes.
@@ -81,6 +82,8 @@ class Shape:
         "may_be_counted",
         "may_name_agent",
         "model_name",
+        "of_graph",
+        "of_node",
         "output",
         "provider",
         "reasoning",
@@ -113,6 +116,8 @@ class Shape:
         self.response_id = there(_MODEL["response_id"])
         self.agent_name = there(_AGENT["name"])
         self.may_name_agent = bool(self.agent_name) or METADATA in names
+        self.of_graph = there(_AGENT["of_graph"])
+        self.of_node = there(_AGENT["of_node"])
         self.conversation = there((own.conversation_in, *_AGENT["conversation"]))
         self.is_of_sub_agent = own.of_sub_agent in names
         self.input = there(_USAGE["input"])

@@ -1,0 +1,37 @@
+"""Which agent's run is a LangGraph graph that runs inside another one?
+
+LangChain's callbacks tell of nodes and graphs alike. LangGraph gives each node it runs a namespace, and everything in a
+graph the namespace of that graph. Where both are the same the span is of a graph that is a node itself: an agent in a
+swarm, under a supervisor, or in a graph by hand. The outermost graph has none.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from turnwatch.sources.spans.shapes import METADATA
+from turnwatch.sources.spans.span import SpanData
+from turnwatch.sources.spans.values import first_text, shortened, unquoted
+
+_OF_GRAPH: Final = re.compile(r'"checkpoint_ns": ?"([^"\\]+)"')
+_OF_NODE: Final = re.compile(r'"langgraph_checkpoint_ns": ?"([^"\\]+)"')
+# What LangGraph calls a graph that has no name.
+_UNNAMED: Final = "LangGraph"
+
+
+def graph_name(span: SpanData) -> str:
+    """What to call the agent whose graph this span is, where nothing else names it; empty for any other span."""
+    attributes, shape = span.attributes, span.shape
+    if shape.of_graph:
+        of_graph, of_node = first_text(attributes, shape.of_graph), first_text(attributes, shape.of_node)
+    else:
+        metadata = attributes.get(METADATA)  # OpenInference's
+        if type(metadata) is not str or '"checkpoint_ns"' not in metadata:
+            return ""
+        graph, node = _OF_GRAPH.search(metadata), _OF_NODE.search(metadata)
+        of_graph, of_node = graph[1] if graph else "", node[1] if node else ""
+    if not of_graph or of_graph != of_node:
+        return ""
+    name = str(attributes.get("traceloop.entity.name") or span.name)
+    return shortened(unquoted(of_node).rpartition("|")[2].partition(":")[0] if name == _UNNAMED else name)
