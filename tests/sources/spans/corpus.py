@@ -96,6 +96,11 @@ class Case:
         return lacks | {"output tokens"} if "usage" in lacks else lacks
 
     @property
+    def agents(self):
+        """Of a case with several agents: each turn's agent, its model calls and its tool calls."""
+        return [tuple(turn) for turn in self.truth.get("turns", ())]
+
+    @property
     def expected(self):
         """What a reader of these spans must find, as far as they carry it."""
         truth, scenario = self.truth, self.truth["scenario"]
@@ -114,6 +119,8 @@ class Case:
     def _turns(self, scenario):
         if "agents" in self.truth:
             return sum(agent["turns"] for agent in self.truth["agents"].values())
+        if self.agents:
+            return len(self.agents)
         return _TURNS.get(self.name if self.name == "turns" else scenario, 1)
 
 

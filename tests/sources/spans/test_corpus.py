@@ -50,6 +50,21 @@ def test_whose_tokens_they_are_is_known_wherever_tokens_are(case):
     assert "" not in {model for turn in turns for model in turn.unpriced_models}
 
 
+@pytest.mark.parametrize(("case", "way"), [case_and_way for case_and_way in READABLE if case_and_way.values[0].agents])
+def test_each_agent_of_a_team_has_its_own_turns_and_calls(case, way):
+    turns = sorted(found_in(case, way).turns, key=lambda turn: turn.started)
+    assert [(turn.agent, turn.iterations, turn.tool_calls) for turn in turns] == case.agents
+    assert len({turn.conversation_id for turn in turns}) == 1
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=f"{case.dialect}-{case.name}") for case in cases() if case.agents]
+)
+def test_a_team_is_stuck_only_where_it_hands_a_question_to_and_fro(case):
+    severities = {verdict.severity for turn in found_in(case, "sdk-json").turns for verdict in turn.verdicts}
+    assert ("stuck" in severities) == (case.name == "ping_pong")
+
+
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.dialect) for case in cases() if case.name == "loop"])
 def test_a_loop_is_stuck_wherever_arguments_and_results_are_carried(case):
     verdicts = [turn.verdict for turn in found_in(case, "sdk-json").turns]

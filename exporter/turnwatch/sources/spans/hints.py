@@ -53,8 +53,8 @@ def is_another(agent: str, caller: str) -> bool:
 
 def own_name(span: SpanData, dialect: Dialect) -> str:
     """The name that an agent's own span gives it, or an empty text."""
-    name = agent_name(span, dialect) or shortened(str(span.attributes.get(dialect.agent_name_in) or ""))
-    name = name or graph_name(span)
+    name = graph_name(span) or agent_name(span, dialect)
+    name = name or shortened(str(span.attributes.get(dialect.agent_name_in) or ""))
     return spoken_name(span.name, dialect) if not name and dialect.agent_named_by_span else name
 
 

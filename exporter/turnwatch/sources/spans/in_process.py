@@ -9,6 +9,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.dialect import Dialect, dialect_of
+from turnwatch.sources.spans.graphs import graph_name
 from turnwatch.sources.spans.hints import give_hints, own_name, spoken_name
 from turnwatch.sources.spans.placing import CallPlace
 from turnwatch.sources.spans.roles import is_of_interest, role_of, says_its_role
@@ -81,7 +82,7 @@ class InProcessAssembler(Assembler):
             self._places.came(span.span_id, adopted)
             self._announced[span.span_id] = None
             return True
-        if role == "agent":
+        if role == "agent" or graph_name(span):
             return self._announce_agent(span, dialect, now)
         if role in ("step", "container") and (span.parent_id or adopted is not None):
             self._alias(span, now)
