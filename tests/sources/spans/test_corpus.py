@@ -5,7 +5,10 @@ from tests.sources.spans.corpus import WAYS, cases, found_in, wrong_in
 
 pytestmark = pytest.mark.untraced
 # Their calls have arguments and no results.
-ARGUMENTS_ONLY = ("openlit_openai_nocontent", "anthropic_runner_traceloop", "smolagents_genai_both")
+ARGUMENTS_ONLY = (
+    "openlit_openai_nocontent", "openlit_1_36_anthropic", "openlit_google_adk", "anthropic_runner_traceloop",
+    "smolagents_genai_both",
+)  # fmt: skip
 READABLE = [
     pytest.param(case, way, id=f"{case.dialect}-{case.name}-{way}")
     for case in cases()

@@ -50,6 +50,7 @@ _PAGE_BY_WORD: Final = {
     "openai": "openai",
     "litellm": "openai",
     "google_genai": "openai",
+    "google_ai_studio": "openai",
     "groq": "openai",
     "mistral": "openai",
     "ollama": "openai",

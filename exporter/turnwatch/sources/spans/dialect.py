@@ -60,6 +60,7 @@ class Dialect:
         told_again: Calls that are traces of their own may be told of in another trace as well, by a framework's span.
         sums_leave_out_sub_agents: The tokens on an agent's span are those of its own model calls alone.
         cache_beside_input: Cached tokens are not among the input tokens, as they are by the conventions.
+        thoughts_beside_output: Thinking tokens are not among the output tokens, as they are by the conventions.
         tool_calls: "spans" where every tool call has a span; "either" where some stand in the model's replies only;
             "never" where it tells of no call at all, so that a turn without other spans cannot be judged.
         agent_per_step: Agent spans stand for steps of one turn as well, so the outermost is the turn.
@@ -87,6 +88,7 @@ class Dialect:
     told_again: bool = False
     sums_leave_out_sub_agents: bool = False
     cache_beside_input: bool = False
+    thoughts_beside_output: bool = False
     tool_calls: Literal["spans", "either", "never"] = "either"
     agent_per_step: bool = False
     step_tools: frozenset[str] = frozenset()
@@ -170,6 +172,7 @@ def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
         "agent_in_span_name", "agent_name_in", "agent_named_by_span", "agent_names", "step_tools", "wrong_agent_names",
         "tool_name_in_result", "arguments_in_logs", "conversation_in", "sub_agent_in", "of_sub_agent",
         "cache_beside_input", "tool_name_in", "arguments_in", "result_in", "streams_apart", "sums_leave_out_sub_agents",
+        "thoughts_beside_output",
     }  # fmt: skip
     unknown = set(data) - known
     if unknown:
@@ -184,6 +187,7 @@ def _declared(data: dict[str, Any], step_tools: frozenset[str]) -> Dialect:
         told_again=data.get("told_again", False),
         sums_leave_out_sub_agents=data.get("sums_leave_out_sub_agents", False),
         cache_beside_input=data.get("cache_beside_input", False),
+        thoughts_beside_output=data.get("thoughts_beside_output", False),
         tool_calls=data.get("tool_calls", "either"),
         agent_per_step=data.get("agent_per_step", False),
         agent_in_span_name=data.get("agent_in_span_name", False),

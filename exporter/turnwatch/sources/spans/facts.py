@@ -19,6 +19,7 @@ from turnwatch.sources.spans.values import first, first_text, json_of, shortened
 
 _NS: Final = 1e-9
 _LONGEST_CALL_SECONDS: Final = 86_400
+_LONGEST_WAIT_SECONDS: Final = 3600.0
 _REPLY_ID: Final = re.compile(r'\[?\{"id": ?"([^"\\]{1,200})"')
 _LONGEST_ID: Final = 200
 _OWN_IDS: Final = ("run-", "lc_run")
@@ -78,6 +79,7 @@ class ModelFact:
         response_id: The provider's id of the reply, or an empty text.
         attributes: The span's attributes, where there are messages among them.
         counted: Somebody counts this call already.
+        told_late: The span was written when the call was over; it began before its span.
         weight: About how many bytes it takes while it waits.
     """
 
@@ -91,6 +93,7 @@ class ModelFact:
         "scope",
         "span_id",
         "start_ns",
+        "told_late",
         "weight",
     )
 
@@ -99,13 +102,25 @@ class ModelFact:
         self.dialect = dialect
         self.scope = span.scope
         self.span_id = span.span_id
-        self.start_ns = span.start_ns
-        self.end_ns = span.end_ns
         attributes, shape = span.attributes, span.shape
+        self.start_ns = _begun_ns(span) if shape.first_token else span.start_ns
+        self.told_late = self.start_ns < span.start_ns
+        self.end_ns = span.end_ns
         self.response_id = first_text(attributes, shape.response_id) or _id_in_output(attributes)
         self.attributes = attributes if shape.has_messages else NO_ATTRIBUTES
         self.weight = span.weight if shape.has_messages else SMALL_SPAN_BYTES
         self.counted = shape.may_be_counted and (is_counted(attributes) or COUNTED_MODEL in attributes)
+
+
+def _begun_ns(span: SpanData) -> int:
+    """When a model call began: OpenLIT writes some spans of streamed replies once those have come (Gemini, Mistral).
+
+    Such a span is shorter than the time that it says the first token took.
+    """
+    waited = first(span.attributes, span.shape.first_token)
+    if type(waited) is not float or not 0.0 < waited < _LONGEST_WAIT_SECONDS:
+        return span.start_ns
+    return min(span.start_ns, span.end_ns - int(waited * 1e9))
 
 
 def _id_in_output(attributes: Mapping[str, Any]) -> str:
@@ -172,7 +187,7 @@ def tool_fact(span: SpanData, dialect: Dialect) -> ToolFact:
     return ToolFact(span, dialect, call)
 
 
-def _times(span: SpanData) -> tuple[float | None, float | None]:
+def _times(span: SpanData | ModelFact) -> tuple[float | None, float | None]:
     start, end = span.start_ns, span.end_ns
     return start * _NS if start else None, end * _NS if end else None
 
@@ -205,10 +220,11 @@ def model_fact(span: SpanData, dialect: Dialect) -> ModelFact:
     if span.failed or error_type is not None:
         call.outcome = "error"
         call.error_type = None if error_type is None else shortened(str(error_type))
-    call.started, call.ended = _times(span)
+    fact = ModelFact(span, dialect, call)
+    call.started, call.ended = _times(fact)
     if dialect.streams_apart and call.ended is not None and span.start_ns == span.end_ns:
         call.started = call.ended - _seconds(attributes.get("duration"))
-    return ModelFact(span, dialect, call)
+    return fact
 
 
 def _seconds(value: object) -> float:

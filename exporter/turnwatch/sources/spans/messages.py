@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from turnwatch.sources.spans.arguments import unwrapped
 from turnwatch.sources.spans.dialect import CONVENTIONS
-from turnwatch.sources.spans.values import MISSING, json_of
+from turnwatch.sources.spans.values import MISSING, json_of, parsed
 
 _OPENINFERENCE_OUT: Final = "llm.output_messages."
 _FIRST_REPLY: Final = f"{_OPENINFERENCE_OUT}0.message.role"
@@ -249,13 +249,13 @@ def _asked_one_by_one(attributes: Mapping[str, Any]) -> list[Asked]:
 
 
 def _asked_joined(attributes: Mapping[str, Any]) -> list[Asked]:
-    """OpenLIT puts the calls of a reply on its chat span, joined by commas."""
+    """OpenLIT puts the calls of a reply on its chat span, joined by commas, and once had arguments in Python's form."""
     ids = attributes.get("gen_ai.tool.call.id")
     tools = attributes.get("gen_ai.tool.name")
     if type(ids) is not str or type(tools) is not str:
         return []
     names, numbers = tools.split(", "), ids.split(", ")
-    given = json_of(f"[{attributes.get('gen_ai.tool.args') or attributes.get('gen_ai.tool.call.arguments') or ''}]")
+    given = parsed(f"[{attributes.get('gen_ai.tool.args') or attributes.get('gen_ai.tool.call.arguments') or ''}]")
     arguments = given if isinstance(given, list) and len(given) == len(names) else [None] * len(names)
     if len(numbers) != len(names):
         return []

@@ -194,7 +194,8 @@ class Recorder:
             scope.asked = asked_of(attributes) or logged
         if scope.reads_replies and not scope.asked:
             wants = wants_tools(attributes)
-            if wants or (wants is None and not carries_reply(attributes)):
+            is_silent = wants is None and fact.call.outcome != "error"
+            if wants or (is_silent and not carries_reply(attributes)):
                 scope.unread_reply = fact.dialect
                 scope.surely_unread = wants is True
         scope.recent_models = (*scope.recent_models[1 - _RECENT :], ToldModel(fact))
@@ -389,7 +390,10 @@ def merged(one: ModelFact, other: ModelFact) -> ModelFact:
 
 
 def _fill_arguments(call: ToolCall, asked: list[Asked]) -> None:
-    for request in asked:
-        if call.call_id and request.call_id == call.call_id:
-            call.args = request.arguments
-            return
+    """Take arguments from the reply that asked for a call: by the call's id, or as the only one of its tool."""
+    if call.call_id:
+        requests = [request for request in asked if request.call_id == call.call_id][:1]
+    else:
+        requests = [request for request in asked if request.tool == call.tool]
+    if len(requests) == 1:
+        call.args = requests[0].arguments

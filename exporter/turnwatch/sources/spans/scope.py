@@ -44,7 +44,7 @@ class ToldTool:
 class ToldModel:
     """A model call that has been told of: as much of it as shows whether another span tells of it again."""
 
-    __slots__ = ("_input", "_output", "end_ns", "response_id", "scope", "span_id", "start_ns")
+    __slots__ = ("_input", "_output", "end_ns", "response_id", "scope", "span_id", "start_ns", "told_late")
 
     def __init__(self, fact: ModelFact) -> None:
         usage = fact.call.usage
@@ -54,6 +54,7 @@ class ToldModel:
         self.scope = fact.scope
         self.span_id = fact.span_id
         self.start_ns = fact.start_ns
+        self.told_late = fact.told_late
         self.end_ns = fact.end_ns
 
     @property
@@ -288,16 +289,16 @@ def is_same_model_call(one: ModelFact | ToldModel, other: ModelFact) -> bool:
 
     Two instrumentations of one client give the same reply's id, and their spans share time: some servers draw
     the ids of their replies from few, so that the id alone says little. Where one of them gives none, their
-    spans lie within each other and count the same tokens.
+    spans lie within each other and count the same tokens; one that was written late need only share time.
     """
     if one.response_id and other.response_id:
         return one.response_id == other.response_id and share_time(one, other)
     if one.scope == other.scope:
         return False
-    if not _lies_within(one, other):
-        return False
     mine, theirs = _tokens(one), _tokens(other)
-    return mine is None or theirs is None or mine == theirs
+    if _lies_within(one, other):
+        return mine is None or theirs is None or mine == theirs
+    return (one.told_late or other.told_late) and mine is not None and mine == theirs and share_time(one, other)
 
 
 def _tokens(one: ModelFact | ToldModel) -> tuple[int, int] | None:

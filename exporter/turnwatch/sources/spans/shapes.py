@@ -51,7 +51,7 @@ class Shape:
         roles: What tells their part by the value of an attribute.
         tool_name, arguments, result, call_id, input_hash, failed_when: Of a tool call.
         kept_of_tool: What of a tool call is kept while it waits.
-        model_name, provider, response_id: Of a model call.
+        model_name, provider, response_id, first_token: Of a model call.
         agent_name, conversation: Of an agent.
         is_of_sub_agent: They belong to a sub-agent, which may have no span of its own.
         may_name_agent: An agent is named, perhaps in the metadata.
@@ -71,6 +71,7 @@ class Shape:
         "conversation",
         "dialect",
         "failed_when",
+        "first_token",
         "has_messages",
         "has_usage_object",
         "input",
@@ -114,6 +115,7 @@ class Shape:
         self.model_name = there(_MODEL["name"])
         self.provider = there(_MODEL["provider"])
         self.response_id = there(_MODEL["response_id"])
+        self.first_token = there(_MODEL["first_token"])
         self.agent_name = there(_AGENT["name"])
         self.may_name_agent = bool(self.agent_name) or METADATA in names
         self.of_graph = there(_AGENT["of_graph"])

@@ -59,7 +59,9 @@ def usage_of(attributes: Mapping[str, Any], shape: Shape) -> Usage | None:
     )
     if shape.dialect.cache_beside_input:
         usage.input += usage.cache_read + usage.cache_write
-    if shape.total:
+    if shape.dialect.thoughts_beside_output:
+        usage.output += usage.reasoning
+    elif shape.total:
         _add_thoughts(attributes, shape, usage)
     if shape.has_usage_object and not usage.cache_read:
         _langsmith(attributes, usage)
