@@ -23,6 +23,7 @@ HERE = Path(__file__).parent
 FIELDS = {
     "tool calls": ("tool_calls", "repeats"),
     "arguments": ("repeats",),
+    "arguments of all calls": ("repeats",),
     "errors": ("errors",),
     "model calls": ("iterations",),
     "usage": ("input",),

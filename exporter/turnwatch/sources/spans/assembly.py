@@ -26,7 +26,7 @@ from turnwatch.sources.spans.calls import Calls
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ToolFact, model_fact, tool_fact
 from turnwatch.sources.spans.graphs import graph_name
-from turnwatch.sources.spans.hints import about_agent, give_hints, own_name, spoken_name
+from turnwatch.sources.spans.hints import about_agent, about_root, give_hints, own_name, spoken_name
 from turnwatch.sources.spans.logs import LogData, call_key
 from turnwatch.sources.spans.order import as_they_ended
 from turnwatch.sources.spans.outcomes import OpenOutcomes
@@ -278,7 +278,7 @@ class Assembler:
             below.due = now + self._grace
             self._places.came(span.span_id, below)
         else:
-            below.stop_reason = below.stop_reason or stop_reason_of(span)
+            about_root(below, span, dialect)
             self._turns.finish(below, None, span, now)
             self._places.came(span.span_id, below)
 

@@ -45,6 +45,8 @@ _PAGE_BY_WORD: Final = {
     "agent_framework": "microsoft",
     "semantic_kernel": "semantic-kernel",
     "autogen": "autogen",
+    "beeai": "beeai",
+    "deepagents": "langchain",
     "ag2": "ag2",
     "openai_agents": "openai-agents",
     "openai": "openai",

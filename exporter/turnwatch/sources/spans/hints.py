@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ToolFact, agent_name, conversation_of, service_name
 from turnwatch.sources.spans.graphs import graph_name
@@ -10,6 +12,9 @@ from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.usage import usage_of_agent
 from turnwatch.sources.spans.values import first_text, shortened
+
+# A workflow has agents, so that its name is an agent's only where nothing else is.
+_WORKFLOW: Final = "gen_ai.workflow.name"
 
 
 def give_hints(scope: Scope, span: SpanData, dialect: Dialect) -> None:
@@ -36,6 +41,13 @@ def about_agent(scope: Scope, span: SpanData, dialect: Dialect) -> None:
         scope.agent_usage = usage_of_agent(span)
         scope.model_name = scope.model_name or first_text(span.attributes, span.shape.model_name)
     scope.stop_reason = stop_reason_of(span)
+
+
+def about_root(scope: Scope, span: SpanData, dialect: Dialect | None) -> None:
+    """Note what the outermost span says of a turn that no agent's span bounds."""
+    if dialect is not None and not scope.agent:
+        scope.agent = agent_name(span, dialect) or shortened(str(span.attributes.get(_WORKFLOW) or ""))
+    scope.stop_reason = scope.stop_reason or stop_reason_of(span)
 
 
 def called_agent(span: SpanData, fact: ToolFact) -> str:

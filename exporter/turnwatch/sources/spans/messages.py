@@ -18,6 +18,7 @@ _REPLY_TEXTS: Final = (
     "gen_ai.completion.0.content", "ai.response.text",
 )  # fmt: skip
 _TRACELOOP_OUT: Final = "gen_ai.completion."
+_TRACELOOP_IN: Final = "gen_ai.prompt."
 # A role alone says nothing: some leave out of a reply that it asks for tools.
 _NUMBERED_REPLY: Final = ("gen_ai.completion.0.content", "gen_ai.completion.0.tool_calls.0.name", "gen_ai.tool.call.id")
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
@@ -115,6 +116,40 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
     return calls
 
 
+def asked_before(attributes: Mapping[str, Any]) -> list[Asked]:
+    """The tool calls of the reply before a model call, out of the last one among the messages that it was given."""
+    for name in _INPUTS:
+        value = attributes.get(name)
+        if value:
+            messages = list(_members(json_of(value), "messages"))
+            last = next((message for message in reversed(messages) if message.get("role") == "assistant"), None)
+            return list(asked_in([last]))[:_MAX_CALLS] if last is not None else []
+    calls: list[Asked] = []
+    for start, message, call in (
+        (_OPENINFERENCE_IN, "message.", "tool_calls.{}.tool_call.function."),
+        (_TRACELOOP_IN, "", "tool_calls.{}."),
+    ):
+        number = 0
+        while (role := attributes.get(f"{start}{number}.{message}role")) is not None:
+            if role == "assistant":
+                calls = _numbered(attributes, f"{start}{number}.{message}{call}")
+            number += 1
+    return calls
+
+
+def _numbered(attributes: Mapping[str, Any], start: str) -> list[Asked]:
+    """The tool calls of one message that are spread over attributes, a number of which stands for each."""
+    calls: list[Asked] = []
+    while len(calls) < _MAX_CALLS:
+        call = start.format(len(calls))
+        tool = attributes.get(call + "name")
+        if tool is None:
+            break
+        call_id = attributes.get(call.removesuffix("function.") + "id")
+        calls.append(_asked(tool, attributes.get(call + "arguments"), call_id))
+    return calls
+
+
 def answered_to(attributes: Mapping[str, Any]) -> list[Answered]:
     """The tool results a model was given, in their order."""
     if not attributes:
@@ -184,7 +219,7 @@ def _langchain(generations: list[Any]) -> Iterator[dict[str, Any]]:
     """LangChain's own form of a reply. Some content tells of the same calls once more."""
     for reply in _members(generations[0] if generations else None):
         message = reply.get("message")
-        about = message.get("kwargs") if isinstance(message, dict) else None
+        about = message.get("kwargs", message) if isinstance(message, dict) else None
         if isinstance(about, dict):
             yield {"tool_calls": about.get("tool_calls")}
 
@@ -215,25 +250,20 @@ def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
     calls: list[Asked] = []
     for message in range(_MAX_CALLS):
         start = f"{_OPENINFERENCE_OUT}{message}.message."
-        number = 0
-        while number < _MAX_CALLS:
-            call = f"{start}tool_calls.{number}.tool_call."
-            tool = attributes.get(call + "function.name")
-            if tool is None:
-                break
-            calls.append(_asked(tool, attributes.get(call + "function.arguments"), attributes.get(call + "id")))
-            number += 1
-        if not number and start + "role" not in attributes:
+        found = _numbered(attributes, start + "tool_calls.{}.tool_call.function.")
+        calls += found
+        if not found and start + "role" not in attributes:
             break
     if calls:
-        return calls
-    for number in range(_MAX_CALLS):
-        call = f"{_TRACELOOP_OUT}0.tool_calls.{number}."
-        tool = attributes.get(call + "name")
-        if tool is None:
-            break
-        calls.append(_asked(tool, attributes.get(call + "arguments"), attributes.get(call + "id")))
+        return calls if calls[0].call_id else _asked_whole(attributes, calls)
+    calls = _numbered(attributes, f"{_TRACELOOP_OUT}0.tool_calls.{{}}.")
     return calls or _asked_one_by_one(attributes) or _asked_joined(attributes)
+
+
+def _asked_whole(attributes: Mapping[str, Any], calls: list[Asked]) -> list[Asked]:
+    """The same tool calls with their ids, which the reply as it came has and the messages taken out of it do not."""
+    whole = list(asked_in(json_of(attributes.get("output.value"))))
+    return whole if len(whole) == len(calls) else calls
 
 
 def _asked_one_by_one(attributes: Mapping[str, Any]) -> list[Asked]:
@@ -306,16 +336,38 @@ def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
         start = f"{_OPENINFERENCE_IN}{number}.message."
         role = attributes.get(start + "role")
         if role is None:
-            return results
+            break
         if start + "tool_calls.0.tool_call.id" in attributes:
             unanswered = _asked_ids(attributes, start)
-        elif role == "tool" or start + "tool_call_id" in attributes:
+        elif role == "tool" or attributes.get(start + "tool_call_id"):
             # Some leave the id out here; results come in the order of the calls.
             call_id = str(attributes.get(start + "tool_call_id") or next(unanswered, ""))
             if failed is None:
                 failed = _failed_in_request(attributes.get("input.value"))
             results.append(Answered(call_id, attributes.get(start + "content", MISSING), call_id in failed))
         number += 1
+    if results:
+        return results if results[0].call_id else _answered_whole(attributes, results)
+    return _answered_numbered(attributes)
+
+
+def _answered_whole(attributes: Mapping[str, Any], results: list[Answered]) -> list[Answered]:
+    """The same results with the ids of their calls, out of the request as it was sent."""
+    whole = list(_answered_in(json_of(attributes.get("input.value"))))
+    return whole if len(whole) == len(results) else results
+
+
+def _answered_numbered(attributes: Mapping[str, Any]) -> list[Answered]:
+    """Results as Traceloop has them."""
+    results: list[Answered] = []
+    number = 0
+    while (role := attributes.get(f"{_TRACELOOP_IN}{number}.role")) is not None:
+        start = f"{_TRACELOOP_IN}{number}."
+        if role == "tool":
+            call_id = str(attributes.get(start + "tool_call_id") or "")
+            results.append(Answered(call_id, attributes.get(start + "content", MISSING)))
+        number += 1
+    return results
 
 
 def _asked_ids(attributes: Mapping[str, Any], message: str) -> Iterator[str]:

@@ -13,11 +13,12 @@ from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, is_same_tool_name, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.messages import (
     Asked,
     answered_to,
+    asked_before,
     asked_of,
     carries_reply,
     has_flat_reply,
@@ -172,6 +173,8 @@ class Recorder:
         if scope.asked:
             self._count_asked(scope, answers=fact)
         if scope.unread_reply is not None:
+            scope.asked = asked_before(fact.attributes)
+            self._count_asked(scope, answers=fact)
             self._say_unread(scope)
         if not self._is_counted(scope, fact):
             if turn.watch is self._elsewhere:
@@ -390,10 +393,9 @@ def merged(one: ModelFact, other: ModelFact) -> ModelFact:
 
 
 def _fill_arguments(call: ToolCall, asked: list[Asked]) -> None:
-    """Take arguments from the reply that asked for a call: by the call's id, or as the only one of its tool."""
-    if call.call_id:
-        requests = [request for request in asked if request.call_id == call.call_id][:1]
-    else:
-        requests = [request for request in asked if request.tool == call.tool]
-    if len(requests) == 1:
-        call.args = requests[0].arguments
+    """Take a call's arguments from the reply that asked for it: by its id, or else as the first of its tool left."""
+    for number, request in enumerate(asked):
+        is_it = request.call_id == call.call_id if call.call_id else is_same_tool_name(request.tool, call.tool)
+        if is_it:
+            call.args = asked.pop(number).arguments
+            return

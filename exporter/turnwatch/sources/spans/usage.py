@@ -14,8 +14,9 @@ from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.values import first_text, json_of
 
 _AGGREGATED_PREFIX, _PLAIN_PREFIX = CONVENTIONS.usage["aggregated"]
-_PRINTED_USAGE: Final = "usage=CompletionUsage("
-_PRINTED_CACHED: Final = re.compile(r"\bcached_tokens(?:=|': )(\d+)")
+# Within a text of the same JSON a quote is escaped, so that this is a key.
+_PRINTED_USAGE: Final = ("usage=CompletionUsage(", '"usage":')
+_PRINTED_CACHED: Final = re.compile(r"\bcached_tokens(?:=|': ?|\": ?)(\d+)")
 _CREW_TOKENS: Final = re.compile(r"(\w+_tokens)=(\d+)")
 # In which a provider's own counts may stand, or Langfuse's form of them.
 _OBJECTS: Final = ("langfuse.observation.usage_details", "mlflow.chat.tokenUsage", "usage")
@@ -155,13 +156,16 @@ def _langsmith(attributes: Mapping[str, Any], usage: Usage) -> None:
 
 
 def _printed(attributes: Mapping[str, Any], usage: Usage) -> None:
-    """Cached tokens of a usage that was printed as it stands: LiteLLM's, or one of OpenAI's client in a reply."""
+    """Cached tokens of a usage that was printed as it stands: LiteLLM's, or the one in a whole reply."""
     printed = attributes.get("metadata.usage_object")
     if printed is None:
         output = attributes.get("output.value")
-        if type(output) is not str or _PRINTED_USAGE not in output:
+        if type(output) is not str:
             return
-        printed = output[output.rindex(_PRINTED_USAGE) :]
+        start = max(map(output.rfind, _PRINTED_USAGE))
+        if start < 0:
+            return
+        printed = output[start:]
     cached = _PRINTED_CACHED.search(str(printed))
     usage.cache_read = _number(cached[1]) if cached is not None else 0
 

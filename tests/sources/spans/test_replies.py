@@ -1,0 +1,150 @@
+"""Tool calls that a model's reply asked for, where its span tells of them in part, or not at all."""
+
+import json
+
+import pytest
+from tests.sources.spans.story import Story
+
+from turnwatch.sources.spans.shapes import shape_of
+from turnwatch.sources.spans.usage import usage_of
+
+AGENT = 100
+CLIENT = "openinference.instrumentation.mistralai"
+CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
+
+
+@pytest.fixture
+def story():
+    return Story()
+
+
+def only_turn(story):
+    (turn,) = story.all_turns().values()
+    return turn
+
+
+def traceloop(asked):
+    return {
+        "gen_ai.prompt.0.role": "user",
+        "gen_ai.prompt.1.role": "assistant",
+        **({"gen_ai.prompt.1.tool_calls.0.name": "search"} if asked else {}),
+        "gen_ai.prompt.1.tool_calls.0.arguments": '{"q": 1}',
+        "gen_ai.prompt.2.role": "tool",
+        "gen_ai.prompt.2.content": "nothing",
+        "gen_ai.completion.0.role": "assistant",
+    }
+
+
+def openinference(asked):
+    call = "llm.input_messages.1.message.tool_calls.0.tool_call."
+    return {
+        "llm.input_messages.0.message.role": "user",
+        "llm.input_messages.1.message.role": "assistant",
+        **({call + "function.name": "search"} if asked else {}),
+        call + "function.arguments": '{"q": 1}',
+        "llm.input_messages.2.message.role": "tool",
+        "llm.input_messages.2.message.content": "nothing",
+    }
+
+
+def semantic_conventions(asked):
+    call = {"type": "tool_call", "id": "call_1", "name": "search", "arguments": {"q": 1}}
+    messages = [
+        {"role": "user", "parts": [{"type": "text", "content": "Search."}]},
+        {"role": "assistant", "parts": [call] if asked else []},
+        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_1", "result": "nothing"}]},
+    ]
+    return {"gen_ai.input.messages": json.dumps(messages)}
+
+
+CONVENTIONS = [traceloop, openinference, semantic_conventions]
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_calls_that_only_the_next_request_tells_of_count_with_what_came_of_them(story, convention):
+    for at in range(4):
+        story.feed(story.chat(1, at=at, attributes=convention(asked=True) if at else {}))
+    turn = only_turn(story)
+    assert (turn.tool_calls, turn.repeats, turn.duplicates, turn.missing_arguments) == (3, 2, 1, 0)
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_calls_that_nothing_tells_of_are_said_to_be_missing(story, convention):
+    for at in range(3):
+        story.feed(story.chat(1, at=at, attributes=convention(asked=False) if at else {}))
+    turn = only_turn(story)
+    assert (turn.tool_calls, turn.missing_arguments) == (0, 2)
+
+
+def whole(at):
+    """A client's call whose messages leave out the ids that its request and its reply have."""
+    asked, reply = "llm.input_messages.0.message.", "llm.output_messages.0.message."
+    previous = [
+        {"role": "assistant", "tool_calls": [{**CALL, "id": f"call_{at - 1}"}]},
+        {"role": "tool", "tool_call_id": f"call_{at - 1}", "content": "nothing"},
+    ]
+    return {
+        "openinference.span.kind": "LLM",
+        asked + "role": "tool" if at else "user",
+        asked + "content": "nothing" if at else "Search.",
+        reply + "role": "assistant",
+        reply + "tool_calls.0.tool_call.function.name": "search",
+        reply + "tool_calls.0.tool_call.function.arguments": '{"q": 1}',
+        "input.value": json.dumps({"messages": previous if at else []}),
+        "output.value": json.dumps({"choices": [{"message": {"tool_calls": [{**CALL, "id": f"call_{at}"}]}}]}),
+    }
+
+
+def test_calls_in_traces_of_their_own_are_one_turn_by_the_ids_in_whole_requests_and_replies(story):
+    for at in range(3):
+        story.feed(story.span("chat", whole(at), trace=at + 1, at=at, scope=CLIENT))
+        story.pass_time(15)
+    turn = only_turn(story)
+    assert (turn.iterations, turn.tool_calls, turn.repeats) == (3, 3, 2)
+
+
+def reply(*calls):
+    tool_calls = [{"name": name, "args": args, "id": call_id} for name, args, call_id in calls]
+    return {"gen_ai.completion": json.dumps({"generations": [[{"message": {"kwargs": {"tool_calls": tool_calls}}}]]})}
+
+
+@pytest.mark.parametrize("call_ids", [("call_1", "call_2"), ("", "")])
+def test_arguments_that_a_tools_span_lacks_are_the_replys(story, call_ids):
+    asked = reply(("search", {"q": 1}, "call_1"), ("search", {"q": 2}, "call_2"), ("order", {"n": 1}, "call_3"))
+    for at in (0, 2):
+        story.feed(story.chat(AGENT, at=at, attributes=asked))
+        story.feed(*(story.tool(AGENT, at=at + 1, args=None, call_id=call_id) for call_id in call_ids))
+    story.feed(story.agent(AGENT))
+    turn = only_turn(story)
+    assert (turn.tool_calls, turn.repeats, turn.missing_arguments) == (4, 2, 0)
+
+
+def test_arguments_of_another_tool_are_not_a_calls(story):
+    story.feed(story.chat(AGENT, attributes=reply(("order", {"n": 1}, "call_1"))))
+    story.feed(story.tool(AGENT, at=1, args=None), story.agent(AGENT))
+    assert only_turn(story).missing_arguments == 1
+
+
+def test_a_turn_that_no_agents_span_bounds_is_called_after_its_workflow(story):
+    story.feed(story.chat(AGENT), story.tool(AGENT, at=1), story.chat(AGENT, at=2))
+    workflow = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "support"}
+    story.feed(story.span("invoke_workflow support", workflow, span_id=AGENT, seconds=60))
+    assert list(story.all_turns()) == ["support"]
+
+
+def test_an_agents_name_comes_before_its_workflows(story):
+    story.feed(story.chat(AGENT), story.agent(AGENT, 1))
+    workflow = {"gen_ai.operation.name": "invoke_workflow", "gen_ai.workflow.name": "support"}
+    story.feed(story.span("invoke_workflow support", workflow, span_id=1, seconds=60))
+    assert list(story.all_turns()) == ["bot"]
+
+
+def test_cached_tokens_are_read_out_of_a_whole_reply():
+    usage = {"prompt_tokens": 120, "prompt_tokens_details": {"cached_tokens": 40}}
+    text = json.dumps({"usage": {"cached_tokens": 7}})
+    attributes = {
+        "llm.token_count.prompt": 120,
+        "llm.token_count.completion": 5,
+        "output.value": json.dumps({"usage": usage, "choices": [{"message": {"content": text}}]}),
+    }
+    assert usage_of(attributes, shape_of(CLIENT, attributes)).cache_read == 40
