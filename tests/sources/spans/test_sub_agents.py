@@ -1,7 +1,11 @@
 """Agents that run inside a tool call: turns of their own, below that of the agent that made the call."""
 
+import json
+
 import pytest
 from tests.sources.spans.story import Story
+
+from turnwatch.sources.spans.graphs import graph_name
 
 
 @pytest.fixture
@@ -65,3 +69,19 @@ def test_an_agent_inside_a_tool_has_its_callers_turn_above_it_in_any_order(story
     turns = story.all_turns()
     assert turns["helper"].parent is turns["boss"]
     assert turns["boss"].tool_calls == turns["helper"].tool_calls == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "metadata", "agent"),
+    [
+        ("planner", {"langgraph_checkpoint_ns": "planner:1", "checkpoint_ns": "planner:1"}, "planner"),
+        ("LangGraph", {"langgraph_checkpoint_ns": "planner:1", "checkpoint_ns": "planner:1"}, "planner"),
+        ("model", {"langgraph_checkpoint_ns": "planner:1|model:2", "checkpoint_ns": "planner:1"}, ""),
+        ("planner", {"langgraph_checkpoint_ns": "planner:1"}, ""),
+        ("tools", {"langgraph_checkpoint_ns": "a:1", "checkpoint_ns": "a:1", "lc_agent_name": "support"}, ""),
+    ],
+    ids=["graph", "graph without a name", "node of a graph", "node with a graph in it", "node named after no agent"],
+)
+def test_a_graph_is_an_agents_and_a_node_is_not(name, metadata, agent):
+    span = Story().span(name, {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata)})
+    assert graph_name(span) == agent
