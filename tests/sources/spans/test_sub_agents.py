@@ -76,12 +76,20 @@ def test_an_agent_inside_a_tool_has_its_callers_turn_above_it_in_any_order(story
     [
         ("planner", {"langgraph_checkpoint_ns": "planner:1", "checkpoint_ns": "planner:1"}, "planner"),
         ("LangGraph", {"langgraph_checkpoint_ns": "planner:1", "checkpoint_ns": "planner:1"}, "planner"),
+        ("RunnableSequence", {"langgraph_checkpoint_ns": "planner:1", "checkpoint_ns": "planner:1"}, ""),
         ("model", {"langgraph_checkpoint_ns": "planner:1|model:2", "checkpoint_ns": "planner:1"}, ""),
         ("planner", {"langgraph_checkpoint_ns": "planner:1"}, ""),
         ("tools", {"langgraph_checkpoint_ns": "a:1", "checkpoint_ns": "a:1", "lc_agent_name": "support"}, ""),
     ],
-    ids=["graph", "graph without a name", "node of a graph", "node with a graph in it", "node named after no agent"],
+    ids=[
+        "graph",
+        "graph without a name",
+        "chain in a node",
+        "node of a graph",
+        "node with a graph in it",
+        "node named after no agent",
+    ],
 )
-def test_a_graph_is_an_agents_and_a_node_is_not(name, metadata, agent):
+def test_a_graph_is_an_agents_and_a_node_or_chain_is_not(name, metadata, agent):
     span = Story().span(name, {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata)})
     assert graph_name(span) == agent

@@ -2,8 +2,9 @@
 
 LangChain's callbacks tell of nodes and graphs alike. LangGraph gives each node it runs a namespace, and everything in a
 graph the namespace of that graph. Where both are the same the span is of a graph that is a node itself: an agent in a
-swarm, under a supervisor, or in a graph by hand. The outermost graph has none. LangGraph for JavaScript has nodes carry
-the graph's as well: there, and wherever LangChain names the agent, a graph is called after its agent.
+swarm, under a supervisor, or in a graph by hand; or of a chain that a node runs, which is told by its name: a graph has
+none, that of its agent, or that of its node. The outermost graph has no namespace. LangGraph for JavaScript has nodes
+carry the graph's as well, so there the name has to be that of an agent.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ def graph_name(span: SpanData) -> str:
     if not of_graph or of_graph != of_node:
         return ""
     name = str(attributes.get("traceloop.entity.name") or span.name)
-    if agent != name and (agent or span.scope.startswith("@")):
-        return ""
-    return shortened(unquoted(of_node).rpartition("|")[2].partition(":")[0] if name == _UNNAMED else name)
+    node = unquoted(of_node).rpartition("|")[2].partition(":")[0]
+    if name == _UNNAMED:
+        return shortened(node)
+    if agent:
+        return shortened(name) if name == agent else ""
+    return shortened(name) if name == node and not span.scope.startswith("@") else ""

@@ -112,7 +112,7 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
                 return calls[:_MAX_CALLS]
     calls = _asked_flat(attributes)
     if any(call.arguments is MISSING for call in calls):  # OpenInference leaves out what is empty
-        calls = list(asked_in(list(_langchain(json_of(attributes.get("output.value")))))) or calls
+        calls = list(asked_in(json_of(attributes.get("output.value")))) or calls
     return calls
 
 
@@ -210,13 +210,14 @@ def _replies(value: dict[str, Any]) -> list[Any]:
     for key, inner in _IN_CHOICES:
         if isinstance(value.get(key), list):
             return [choice.get(inner) for choice in value[key] if isinstance(choice, dict)]
+    if isinstance(value.get("generations"), list):
+        return list(_langchain(value["generations"]))
     return [value["message"] if isinstance(value.get("message"), dict) else value]
 
 
-def _langchain(output: Any) -> Iterator[dict[str, Any]]:
+def _langchain(generations: list[Any]) -> Iterator[dict[str, Any]]:
     """The messages of a reply in LangChain's own form. Some content tells of the same calls once more."""
-    generations = output.get("generations") if isinstance(output, dict) else None
-    for reply in _members(generations[0] if isinstance(generations, list) and generations else None):
+    for reply in _members(generations[0] if generations else None):
         message = reply.get("message")
         about = message.get("kwargs", message) if isinstance(message, dict) else None
         if isinstance(about, dict):
