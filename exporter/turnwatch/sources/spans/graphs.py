@@ -44,10 +44,10 @@ def graph_name(span: SpanData) -> str:
         agent = named[1] if named else ""
     if not of_graph or of_graph != of_node:
         return ""
+    own_node = unquoted(of_node).rpartition("|")[2].partition(":")[0]
     name = str(attributes.get("traceloop.entity.name") or span.name)
-    node = unquoted(of_node).rpartition("|")[2].partition(":")[0]
     if name == _UNNAMED:
-        return shortened(node)
+        return shortened(own_node)
     if agent:
         return shortened(name) if name == agent else ""
-    return shortened(name) if name == node and not span.scope.startswith("@") else ""
+    return shortened(name) if name == own_node and not span.scope.startswith("@") else ""

@@ -11,12 +11,12 @@ from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.answers import results_of
+from turnwatch.sources.spans.asked_for import fill_arguments
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, is_same_tool_name, merge_usage
+from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.messages import (
-    Asked,
     answered_to,
     asked_before,
     asked_of,
@@ -284,7 +284,7 @@ class Recorder:
             turn = self._begin_here(scope, turn, fact)
         if call.args is MISSING and call.input_hash is None:
             scope.lacks_arguments = True
-            _fill_arguments(call, scope.asked or [])
+            fill_arguments(call, scope.asked or [])
         if not turn.iterations:
             # Without model spans, calls that overlap are taken for calls of one reply.
             if fact.start_ns >= scope.round_end_ns:
@@ -390,12 +390,3 @@ def merged(one: ModelFact, other: ModelFact) -> ModelFact:
     if inner.dialect.tool_calls == "spans" and outer.dialect.tool_calls != "spans":
         outer.dialect = inner.dialect
     return outer
-
-
-def _fill_arguments(call: ToolCall, asked: list[Asked]) -> None:
-    """Take a call's arguments from the reply that asked for it: by its id, or else as the first of its tool left."""
-    for number, request in enumerate(asked):
-        is_it = request.call_id == call.call_id if call.call_id else is_same_tool_name(request.tool, call.tool)
-        if is_it:
-            call.args = asked.pop(number).arguments
-            return
