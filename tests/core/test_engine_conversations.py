@@ -3,6 +3,8 @@
 import pytest
 
 from turnwatch.core.engine import Engine
+from turnwatch.core.engine.replies import Refrains
+from turnwatch.core.engine.teammates import Teammates
 from turnwatch.core.events import ModelCall, ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
@@ -182,3 +184,12 @@ def test_an_agent_that_answers_many_questions_alike_is_no_loop():
         turns.append(speak(watch, "manager", text=None))
         turns.append(speak(watch, "validator", text="Valid."))
     assert severities(turns) == []
+
+
+def test_what_is_remembered_of_a_team_is_bounded():
+    teammates, refrains = Teammates(), Refrains()
+    for number in range(5_000):
+        assert not teammates.looks_for_itself(number, "a")
+        refrains.reply(Evidence.of("Nothing more to say here."), f"agent {number}", number, 0)
+    assert len(teammates) == 512
+    assert len(refrains) == 64

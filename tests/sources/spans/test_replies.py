@@ -23,37 +23,36 @@ def only_turn(story):
     return turn
 
 
-def traceloop(asked):
-    return {
-        "gen_ai.prompt.0.role": "user",
-        "gen_ai.prompt.1.role": "assistant",
-        **({"gen_ai.prompt.1.tool_calls.0.name": "search"} if asked else {}),
-        "gen_ai.prompt.1.tool_calls.0.arguments": '{"q": 1}',
-        "gen_ai.prompt.2.role": "tool",
-        "gen_ai.prompt.2.content": "nothing",
-        "gen_ai.completion.0.role": "assistant",
-    }
+def traceloop(replies, asked=True):
+    attributes = {"gen_ai.prompt.0.role": "user", "gen_ai.completion.0.role": "assistant"}
+    for number in range(replies):
+        reply, answer = f"gen_ai.prompt.{2 * number + 1}.", f"gen_ai.prompt.{2 * number + 2}."
+        attributes |= {reply + "role": "assistant", reply + "tool_calls.0.arguments": '{"q": 1}'}
+        attributes |= {answer + "role": "tool", answer + "content": "nothing"}
+        if asked:
+            attributes[reply + "tool_calls.0.name"] = "search"
+    return attributes
 
 
-def openinference(asked):
-    call = "llm.input_messages.1.message.tool_calls.0.tool_call."
-    return {
-        "llm.input_messages.0.message.role": "user",
-        "llm.input_messages.1.message.role": "assistant",
-        **({call + "function.name": "search"} if asked else {}),
-        call + "function.arguments": '{"q": 1}',
-        "llm.input_messages.2.message.role": "tool",
-        "llm.input_messages.2.message.content": "nothing",
-    }
+def openinference(replies, asked=True):
+    attributes = {"llm.input_messages.0.message.role": "user"}
+    for number in range(replies):
+        reply, answer = (f"llm.input_messages.{2 * number + which}.message." for which in (1, 2))
+        call = reply + "tool_calls.0.tool_call.function."
+        attributes |= {reply + "role": "assistant", call + "arguments": '{"q": 1}'}
+        attributes |= {answer + "role": "tool", answer + "content": "nothing"}
+        if asked:
+            attributes[call + "name"] = "search"
+    return attributes
 
 
-def semantic_conventions(asked):
-    call = {"type": "tool_call", "id": "call_1", "name": "search", "arguments": {"q": 1}}
-    messages = [
-        {"role": "user", "parts": [{"type": "text", "content": "Search."}]},
-        {"role": "assistant", "parts": [call] if asked else []},
-        {"role": "tool", "parts": [{"type": "tool_call_response", "id": "call_1", "result": "nothing"}]},
-    ]
+def semantic_conventions(replies, asked=True):
+    messages = [{"role": "user", "parts": [{"type": "text", "content": "Search."}]}]
+    for number in range(replies):
+        call = {"type": "tool_call", "id": f"call_{number}", "name": "search", "arguments": {"q": 1}}
+        answer = {"type": "tool_call_response", "id": f"call_{number}", "result": "nothing"}
+        messages.append({"role": "assistant", "parts": [call] if asked else []})
+        messages.append({"role": "tool", "parts": [answer]})
     return {"gen_ai.input.messages": json.dumps(messages)}
 
 
@@ -63,15 +62,22 @@ CONVENTIONS = [traceloop, openinference, semantic_conventions]
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_calls_that_only_the_next_request_tells_of_count_with_what_came_of_them(story, convention):
     for at in range(4):
-        story.feed(story.chat(1, at=at, attributes=convention(asked=True) if at else {}))
+        story.feed(story.chat(1, at=at, attributes=convention(at)))
     turn = only_turn(story)
     assert (turn.tool_calls, turn.repeats, turn.duplicates, turn.missing_arguments) == (3, 2, 1, 0)
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
+def test_a_call_that_several_requests_tell_of_counts_once(story, convention):
+    for at, replies in enumerate((0, 1, 1, 1, 1)):
+        story.feed(story.chat(1, at=at, attributes=convention(replies)))
+    assert only_turn(story).tool_calls == 1
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
 def test_calls_that_nothing_tells_of_are_said_to_be_missing(story, convention):
     for at in range(3):
-        story.feed(story.chat(1, at=at, attributes=convention(asked=False) if at else {}))
+        story.feed(story.chat(1, at=at, attributes=convention(at, asked=False)))
     turn = only_turn(story)
     assert (turn.tool_calls, turn.missing_arguments) == (0, 2)
 
@@ -108,7 +114,7 @@ def reply(*calls):
     return {"gen_ai.completion": json.dumps({"generations": [[{"message": {"kwargs": {"tool_calls": tool_calls}}}]]})}
 
 
-@pytest.mark.parametrize("call_ids", [("call_1", "call_2"), ("", "")])
+@pytest.mark.parametrize("call_ids", [("call_1", "call_2"), ("", "")], ids=["by id", "by order"])
 def test_arguments_that_a_tools_span_lacks_are_the_replys(story, call_ids):
     asked = reply(("search", {"q": 1}, "call_1"), ("search", {"q": 2}, "call_2"), ("order", {"n": 1}, "call_3"))
     for at in (0, 2):

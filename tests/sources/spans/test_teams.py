@@ -6,8 +6,11 @@ import pytest
 from tests.sources.spans.corpus import batches, cases, measure
 from tests.sources.spans.story import TRACE, Story
 
+from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.file_turns import iter_turns
 from turnwatch.sources.spans.messages import said_in
+from turnwatch.sources.spans.scope import Scope
+from turnwatch.sources.spans.teams import Teams
 
 CONVERSATION = f"{TRACE:032x}"
 
@@ -22,10 +25,13 @@ def says(text):
     return {"gen_ai.output.messages": json.dumps(messages)}
 
 
-def speaks(story, name, number, *, text="", tool=None, args="{}", result="", attributes=None, trace=TRACE):
+def speaks(story, name, number, *, text="", asked=None, tool=None, args="{}", result="", attributes=None, trace=TRACE):
     """One agent's turn, its spans in the order in which they end: a call or a reply."""
     own, at = 100 + number, 10.0 * number
-    story.feed(story.chat(own, at=at, seconds=1, trace=trace, attributes=says(text) if text else {}))
+    about = says(text) if text else {}
+    if asked is not None:
+        about["gen_ai.input.messages"] = json.dumps(asked)
+    story.feed(story.chat(own, at=at, seconds=1, trace=trace, attributes=about))
     if tool is not None:
         found = {"gen_ai.tool.call.result": result}
         story.feed(story.tool(own, at=at + 1, name=tool, args=args, trace=trace, attributes=found))
@@ -104,10 +110,40 @@ def test_a_turn_that_was_begun_before_its_agent_had_a_name_joins_its_team(story)
     assert {turn.agent: turn.conversation_id for turn in turns} == {"a": CONVERSATION, "b": CONVERSATION}
 
 
-def test_many_traces_are_not_remembered_for_ever(story):
+def test_many_traces_are_not_remembered_for_ever():
+    teams, watch = Teams(), Watch()
     for number in range(5_000):
-        speaks(story, "a", number, text="Hello.", trace=TRACE + number)
-    assert len(story.assembler._turns._recorder.teams) <= 2_048
+        scope = Scope(number, TRACE + number, 0.0)
+        scope.agent = "a"
+        teams.note(scope, watch.open_turn("a"))
+    assert len(teams) == 2_048
+
+
+def test_turns_below_another_one_make_no_team():
+    teams, watch = Teams(), Watch()
+    boss = watch.open_turn("boss")
+    for name in ("a", "b", "c"):
+        scope = Scope(1, TRACE, 0.0)
+        scope.agent = name
+        assert teams.conversation_of(scope, boss) is None
+        teams.note(scope, watch.open_turn(name, parent=boss))
+    assert len(teams) == 0
+
+
+def test_agents_that_go_through_many_documents_in_the_same_words_are_no_loop(story):
+    for number in range(12):
+        asked = [{"role": "user", "parts": [{"type": "text", "content": f"Document {'abcdef'[number // 2]}."}]}]
+        text = ("It complies with the policy.", "No changes are needed.")[number % 2]
+        speaks(story, ("reviewer", "editor")[number % 2], number, text=text, asked=asked)
+    assert not [turn.verdict for turn in turns_of(story) if turn.verdict]
+
+
+def test_agents_that_are_asked_the_same_again_and_again_are_stuck(story):
+    texts = ("Could you clarify what you need?", "Which of the orders do you mean?")
+    for number in range(10):
+        asked = [{"role": "user", "parts": [{"type": "text", "content": texts[(number + 1) % 2]}]}]
+        speaks(story, ("planner", "coder")[number % 2], number, text=texts[number % 2], asked=asked)
+    assert "stuck" in {turn.verdict.severity for turn in turns_of(story) if turn.verdict}
 
 
 def test_an_agent_round_others_gives_its_name_to_nobody_above(story):

@@ -41,6 +41,9 @@ class Refrains:
         self._given: dict[tuple[str, Digest], tuple[int, int, int]] = {}  # in how many turns; the last; news so far
         self._said: dict[Digest, None] = {}
 
+    def __len__(self) -> int:
+        return len(self._given)
+
     def reply(self, text: Evidence, agent: str, turn: int, news: int) -> int:
         """Note a reply; in how many turns this agent has given it, 1 as long as no other agent repeats itself too.
 
@@ -66,7 +69,10 @@ class Refrains:
             turns = 0
         if turn != last:
             turns += 1
+        self._given.pop((agent, said), None)
         self._given[agent, said] = (turns, turn, news)
+        if len(self._given) > _MAX_REPLIES:
+            del self._given[next(iter(self._given))]
         if _is_picked(text):
             return 0
         others = any(who != agent and times > 1 and then == news for (who, _), (times, _, then) in self._given.items())

@@ -12,6 +12,7 @@ from turnwatch.sources.spans.values import MISSING, json_of, parsed
 
 _OPENINFERENCE_OUT: Final = "llm.output_messages."
 _FIRST_REPLY: Final = f"{_OPENINFERENCE_OUT}0.message.role"
+_FIRST_CALL: Final = f"{_OPENINFERENCE_OUT}0.message.tool_calls.0.tool_call.function."
 _OPENINFERENCE_IN: Final = "llm.input_messages."
 _REPLY_TEXTS: Final = (
     "llm.output_messages.0.message.content", "llm.output_messages.0.message.contents.0.message_content.text",
@@ -65,6 +66,11 @@ def has_flat_reply(attributes: Mapping[str, Any]) -> bool:
     return _FIRST_REPLY in attributes
 
 
+def leaves_out_arguments(attributes: Mapping[str, Any]) -> bool:
+    """Whether OpenInference's reply asks for a call without arguments, which its tool's span will not have either."""
+    return _FIRST_CALL + "name" in attributes and _FIRST_CALL + "arguments" not in attributes
+
+
 def reply_text(attributes: Mapping[str, Any]) -> str:
     """The text of a model's reply, where it stands in an attribute of its own, or an empty one."""
     for name in _REPLY_TEXTS:
@@ -116,15 +122,34 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
     return calls
 
 
-def asked_before(attributes: Mapping[str, Any]) -> list[Asked]:
-    """The tool calls of the reply before a model call, out of the last one among the messages that it was given."""
+def question_in(attributes: Mapping[str, Any]) -> str:
+    """What a model was last asked in words, or an empty text."""
     for name in _INPUTS:
         value = attributes.get(name)
         if value:
-            messages = list(_members(json_of(value), "messages"))
-            last = next((message for message in reversed(messages) if message.get("role") == "assistant"), None)
-            return list(asked_in([last]))[:_MAX_CALLS] if last is not None else []
+            asked = [each for each in _members(json_of(value), "messages") if each.get("role") == "user"]
+            return "\n".join(_texts_in(asked[-1:]))
+    for start, message in ((_OPENINFERENCE_IN, "message."), (_TRACELOOP_IN, "")):
+        text, number = "", 0
+        while (role := attributes.get(f"{start}{number}.{message}role")) is not None:
+            if role == "user":
+                text = str(attributes.get(f"{start}{number}.{message}content") or "")
+            number += 1
+        if number:
+            return text
+    return ""
+
+
+def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
+    """The tool calls of the latest reply among the messages that a model was given, and how many replies those have."""
+    for name in _INPUTS:
+        value = attributes.get(name)
+        if value:
+            messages = _members(json_of(value), "messages")
+            replies = [message for message in messages if message.get("role") == "assistant"]
+            return list(asked_in(replies[-1:]))[:_MAX_CALLS], len(replies)
     calls: list[Asked] = []
+    known = 0
     for start, message, call in (
         (_OPENINFERENCE_IN, "message.", "tool_calls.{}.tool_call.function."),
         (_TRACELOOP_IN, "", "tool_calls.{}."),
@@ -133,8 +158,9 @@ def asked_before(attributes: Mapping[str, Any]) -> list[Asked]:
         while (role := attributes.get(f"{start}{number}.{message}role")) is not None:
             if role == "assistant":
                 calls = _numbered(attributes, f"{start}{number}.{message}{call}")
+                known += 1
             number += 1
-    return calls
+    return calls, known
 
 
 def _numbered(attributes: Mapping[str, Any], start: str) -> list[Asked]:

@@ -11,22 +11,22 @@ from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.answers import results_of
-from turnwatch.sources.spans.asked_for import fill_arguments
+from turnwatch.sources.spans.asked_for import asked_before_now, fill_arguments
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.messages import (
     answered_to,
-    asked_before,
     asked_of,
     carries_reply,
-    has_flat_reply,
+    leaves_out_arguments,
     said_in,
     wants_tools,
 )
 from turnwatch.sources.spans.only_agents import OnlyAgents
 from turnwatch.sources.spans.outcomes import OpenOutcomes
+from turnwatch.sources.spans.questions import Questions
 from turnwatch.sources.spans.scope import (
     SEVERAL,
     Fact,
@@ -70,6 +70,7 @@ class Recorder:
         self._logs = logs
         self._complaints = Complaints()
         self._agents = OnlyAgents()
+        self._questions = Questions()
         self.teams = Teams()
 
     def open(self, scope: Scope, parent: TurnState | None) -> None:
@@ -173,14 +174,16 @@ class Recorder:
         if scope.asked:
             self._count_asked(scope, answers=fact)
         if scope.unread_reply is not None:
-            scope.asked = asked_before(fact.attributes)
+            scope.asked = asked_before_now(scope, fact)
             self._count_asked(scope, answers=fact)
             self._say_unread(scope)
         if not self._is_counted(scope, fact):
             if turn.watch is self._elsewhere:
                 turn = self._begin_here(scope, turn, fact)
             if turn.conversation_id is not None and fact.attributes:
-                fact.call.text = Evidence.of(said_in(fact.attributes))
+                said = said_in(fact.attributes)
+                if said and not self._questions.is_new(turn.conversation_id, fact.attributes):
+                    fact.call.text = Evidence.of(said)
             turn.begin_model(at=fact.call.started)
             turn.end_model(fact.call)
             if fact.call.usage is None and fact.call.outcome != "error":
@@ -192,7 +195,8 @@ class Recorder:
         attributes = fact.attributes
         by_spans = scope.has_tools or (scope.agent_dialect is not None and scope.agent_dialect.tool_calls == "spans")
         scope.reads_replies = fact.dialect.tool_calls == "either" and not by_spans and not fact.counted
-        if scope.reads_replies or scope.lacks_arguments or not turn.tool_calls or has_flat_reply(attributes):
+        lacks_arguments = scope.lacks_arguments or leaves_out_arguments(attributes)
+        if scope.reads_replies or lacks_arguments or not turn.tool_calls:
             logged = self._logs.asked.pop(fact.span_id, None) if self._logs.heard else None
             scope.asked = asked_of(attributes) or logged
         if scope.reads_replies and not scope.asked:

@@ -90,6 +90,7 @@ class Scope:
         asked: Tool calls of the latest reply; they count if no span stands for them.
         unread_reply: Set while the latest reply asked for tools but does not say which; surely, if it says
             why it ended.
+        replies_told: How many replies were among the messages of the longest request that an unread one was read from.
         without_usage: Who wrote the span of a model call that did not fail and tells of no tokens.
         model_starts: When the latest model calls began, where tool calls wait for log events while they come.
         unended: Its calls from the first whose outcome may still change.
@@ -126,6 +127,7 @@ class Scope:
         "reads_replies",
         "recent_models",
         "recent_tools",
+        "replies_told",
         "round",
         "round_end_ns",
         "saw_agent",
@@ -181,6 +183,7 @@ class Scope:
         self.has_tools = False
         self.reads_replies = False
         self.unread_reply: Dialect | None = None
+        self.replies_told = 0
         self.surely_unread = False
         self.lacks_arguments = False
         self.saw_usage = False

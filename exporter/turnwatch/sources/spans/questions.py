@@ -1,0 +1,38 @@
+"""Has a conversation's model been asked this before?
+
+Two agents that go through many documents may say the same two sentences of each. What is said in answer to something
+new is no sign of a loop, so only answers to questions that came before are judged.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from turnwatch.sources.spans.messages import question_in
+
+_MAX_QUESTIONS: Final = 16_384
+
+
+class Questions:
+    """Remembers digests of the questions of each conversation. Bounded; the oldest are forgotten."""
+
+    def __init__(self) -> None:
+        self._asked: OrderedDict[int, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._asked)
+
+    def is_new(self, conversation_id: str, attributes: Mapping[str, Any]) -> bool:
+        """Note the question that a model call answers; whether nobody had asked it. False where none is told of."""
+        question = question_in(attributes)
+        if not question:
+            return False
+        key = hash((conversation_id, question))
+        is_new = key not in self._asked
+        self._asked[key] = None
+        self._asked.move_to_end(key)
+        if len(self._asked) > _MAX_QUESTIONS:
+            self._asked.popitem(last=False)
+        return is_new
