@@ -66,12 +66,12 @@ def test_an_agent_that_runs_on_is_not_ended_by_a_silent_one_in_it(story):
     assert (turn.iterations, turn.usage.input) == (1, 10)
 
 
-def seen_by_mcp(story, parent, kind, *, at, seconds, failed=False):
+def seen_by_mcp(story, parent, kind, *, at, seconds, failed=False, **more):
     attributes = {"mcp.method.name": "tools/call", "gen_ai.tool.name": "search"}
     if failed:
         attributes["error.type"] = "tool_error"
     return story.span(
-        "tools/call search", attributes, parent, at=at, seconds=seconds, kind=kind, scope="mcp-python-sdk"
+        "tools/call search", attributes, parent, at=at, seconds=seconds, kind=kind, scope="mcp-python-sdk", **more
     )
 
 
@@ -82,3 +82,30 @@ def test_what_a_server_saw_during_its_clients_call_is_that_call_where_the_span_b
     story.feed(story.agent(AGENT))
     story.all_turns()
     assert sum(turn.tool_calls for turn in story.ended) == 3
+
+
+@pytest.mark.parametrize("order", [1, -1], ids=["server first", "client first"])
+@pytest.mark.parametrize("parent", [AGENT, LOST], ids=["under the agent", "under a lost span"])
+def test_what_a_server_saw_is_its_clients_call_in_either_order(story, parent, order):
+    for number in range(3):
+        server = seen_by_mcp(story, parent, SERVER, at=10 * number + 1, seconds=2, failed=number == 1)
+        client = seen_by_mcp(story, AGENT, CLIENT, at=10 * number, seconds=5)
+        story.feed(*(server, client)[::order])
+    story.feed(story.agent(AGENT))
+    story.all_turns()
+    assert sum(turn.tool_calls for turn in story.ended) == 3
+
+
+def test_a_client_round_another_has_a_call_of_its_own_though_the_inner_one_heard_its_server(story):
+    inner = seen_by_mcp(story, AGENT, CLIENT, at=2, seconds=4)
+    story.feed(seen_by_mcp(story, inner.span_id, SERVER, at=3, seconds=2), inner)
+    story.feed(seen_by_mcp(story, AGENT, CLIENT, at=0, seconds=10), story.agent(AGENT))
+    assert story.all_turns()["bot"].tool_calls == 2
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_clients_side_by_side_hear_one_server_each(story, order):
+    clients = [seen_by_mcp(story, AGENT, CLIENT, at=0, seconds=seconds) for seconds in (10, 4)]
+    servers = [seen_by_mcp(story, AGENT, SERVER, at=at, seconds=seconds) for at, seconds in ((1, 2), (2, 7))]
+    story.feed(*(*servers, *clients)[::order], story.agent(AGENT))
+    assert story.all_turns()["bot"].tool_calls == 2

@@ -15,7 +15,7 @@ from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import CallPlace, Place, Places
 from turnwatch.sources.spans.recording import merged
 from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool
-from turnwatch.sources.spans.span import SERVER, SpanData
+from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import is_last_reply
 from turnwatch.sources.spans.told_again import ToldAgain, waits
 from turnwatch.sources.spans.turns import Turns
@@ -107,13 +107,13 @@ class Calls:
 
     def take_mcp(self, span: SpanData, fact: ToolFact, now: float) -> None:
         """Take in a tool call as an MCP client or server saw it."""
-        fact.awaits = span.kind != SERVER
+        fact.awaits = not fact.is_servers
         below = self._places.take(span.span_id)
         if below is not None:
             inner, below.seen_by_mcp = below.seen_by_mcp, None  # the server's view of this call
             if inner:
                 fact.hear(inner[0])
-        if not span.parent_id and span.kind == SERVER:
+        if not span.parent_id and fact.is_servers:
             # A server that was told of no trace: whoever called it sees the call as well.
             if below is not None:
                 self._turns.finish(below, None, span, now)

@@ -13,7 +13,7 @@ from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.haystack import reply_meta
 from turnwatch.sources.spans.results import result_of
 from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA
-from turnwatch.sources.spans.span import NO_ATTRIBUTES, SMALL_SPAN_BYTES, SpanData, weight_of
+from turnwatch.sources.spans.span import NO_ATTRIBUTES, SERVER, SMALL_SPAN_BYTES, SpanData, weight_of
 from turnwatch.sources.spans.usage import usage_of
 from turnwatch.sources.spans.values import first, first_text, json_of, shortened, unquoted
 
@@ -38,10 +38,22 @@ class ToolFact:
         call: The call, its arguments and what came of it.
         counted: Somebody counts this call already.
         awaits: Whether a span inside is yet to tell how the call ended; None where nothing shows that or the contrary.
+        is_servers: Who tells of it is whoever was called, as MCP servers do.
         weight: About how many bytes it takes while it waits.
     """
 
-    __slots__ = ("awaits", "call", "counted", "dialect", "end_ns", "scope", "span_id", "start_ns", "weight")
+    __slots__ = (
+        "awaits",
+        "call",
+        "counted",
+        "dialect",
+        "end_ns",
+        "is_servers",
+        "scope",
+        "span_id",
+        "start_ns",
+        "weight",
+    )
 
     def __init__(self, span: SpanData, dialect: Dialect, call: ToolCall) -> None:
         self.call = call
@@ -54,6 +66,7 @@ class ToolFact:
         kept = map(attributes.get, shape.kept_of_tool)
         self.weight = span.weight if span.events else SMALL_SPAN_BYTES + weight_of(kept)
         self.awaits: bool | None = None
+        self.is_servers = span.kind == SERVER
         self.counted = shape.may_be_counted and (is_counted(attributes) or _is_counted_tool(attributes, call.tool))
 
     def fail(self, error_type: str | None) -> None:
