@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from turnwatch.core.effects import asks_in_words, changes_state, is_polling
+from turnwatch.core.effects import asks_in_words, changes_state, is_polling, runs_code
 from turnwatch.core.events import MISSING, ToolCall
 
 
@@ -69,11 +69,19 @@ def test_a_shell_within_a_shell():
         ({"action": "create", "title": "x"}, True),
         ({"operation": "deleteRow", "row": 3}, True),
         ({"method": "POST", "url": "u"}, True),
+        ({"action": "add-comment"}, True),
+        ({"action": "orders/create"}, True),
+        ({"operation": "issues.update"}, True),
+        ({"method": "issue:close"}, True),
         ({"command": "sed -i s/a/b/ x.py"}, True),
         ({"action": "list"}, False),
         ({"method": "GET", "url": "u"}, False),
         ({"command": "pytest -x 2>&1"}, False),
+        ({"method": "issues/list"}, False),
+        ({"code": "open('f','w').write(x)"}, True),
         ({"action": "frobnicate"}, None),
+        ({"script": "scripts/nightly-job.sh"}, None),
+        ({"code": "AB-12"}, None),
         ({"action": 7}, None),
         ({"query": "delete old files"}, None),
     ],
@@ -82,6 +90,11 @@ def test_an_action_among_the_arguments_tells_where_the_name_does_not(args, chang
     assert changes_state(ToolCall("acme", args)) is changes
     assert changes_state(ToolCall("acme", json.dumps(args))) is changes
     assert changes_state(ToolCall("read_file", args)) is False
+
+
+def test_a_path_is_a_command_and_an_action_with_a_slash_is_none():
+    assert runs_code(ToolCall("acme", {"command": "./check"}))
+    assert not runs_code(ToolCall("acme", {"action": "orders/create"}))
 
 
 def test_arguments_as_json_text_tell_the_same():
@@ -93,7 +106,7 @@ def test_arguments_as_json_text_tell_the_same():
 
 
 def test_an_editor_with_subcommands():
-    for tool in ("file_editor", "developer__text_editor", "str_replace_based_edit_tool"):
+    for tool in ("file_editor", "developer__text_editor", "str_replace_based_edit_tool", "edit_file_tool"):
         assert changes_state(ToolCall(tool, {"command": "view", "path": "a"})) is False
         assert changes_state(ToolCall(tool, {"command": "str_replace", "path": "a"})) is True
     assert changes_state(ToolCall("str_replace_editor", {"path": "a", "view_range": [1, 9]})) is None

@@ -93,6 +93,7 @@ _WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
 _CODE_WORDS: Final = _words(
     "bash shell sh zsh terminal cmd command exec execute run ipython python code sql powershell console repl"
 )
+_EDITORS: Final = ("str_replace_based_edit_tool", "edit_file_tool")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -102,7 +103,7 @@ def _by_name(tool: str) -> str | None:
     if not words:
         return None
     # An editor does as it is told: it views, too.
-    if words[-1] == "editor" or tool == "str_replace_based_edit_tool":
+    if words[-1] == "editor" or tool in _EDITORS:
         return None
     # Hand-offs move the conversation to another agent; the world is as before.
     if words[:2] == ["transfer", "to"] or words[0] in ("handoff", "delegate"):
@@ -172,10 +173,10 @@ def _searches(tool: str) -> bool:
     return not _SEARCH_WORDS.isdisjoint(word.lower() for word in _WORD.findall(tool))
 
 
-# An action is one word or a few joined, and the rest is a command.
+# An action is one word or a few joined (add_comment, orders/create), and the rest is a command.
 _ACTION_KEYS: Final = ("command", "cmd", "action", "operation", "method", "code", "script", "sql")
 _HAS_ACTION: Final = frozenset(_ACTION_KEYS)
-_MAX_ACTION_CHARS: Final = 32
+_ACTION: Final = re.compile(r"\w[\w./:-]{,63}")
 
 
 def _action(args: object) -> str | None:
@@ -191,7 +192,7 @@ def _action(args: object) -> str | None:
 
 
 def _is_one_word(action: str) -> bool:
-    return len(action) <= _MAX_ACTION_CHARS and action.isidentifier()
+    return _ACTION.fullmatch(action) is not None
 
 
 def _by_action(args: object) -> bool | None:
