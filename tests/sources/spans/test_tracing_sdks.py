@@ -91,6 +91,13 @@ def test_a_tools_span_with_other_arguments_is_nobodys(story):
     assert sorted(turn.tool_calls for turn in story.ended) == [1, 1]
 
 
+def test_a_tools_span_with_an_id_is_the_call_of_that_id_though_another_session_asked_for_the_same(story):
+    story.feed(asks(story, 0, {"q": 1}, {"q": 1}), asks(story, 7, {"q": 1}))
+    story.feed(*(story.tool(trace=90 + number, at=72, call_id=f"call_0_{number}") for number in range(2)))
+    story.all_turns()
+    assert sorted((turn.tool_calls, turn.repeats) for turn in story.ended) == [(1, 0), (2, 1)]
+
+
 # A wrapper's span of a call of the Anthropic SDK, which writes one as well, in a trace of its own.
 
 

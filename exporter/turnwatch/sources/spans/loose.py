@@ -78,7 +78,7 @@ class LooseCalls:
             if scope.service != service or scope.closed:
                 continue
             for request in requests:
-                if is_same_tool_name(request.tool, call.tool) and may_be_arguments_of(request.arguments, call.args):
+                if _asks_for(request, call):
                     requests.remove(request)
                     return scope
         return None
@@ -100,6 +100,15 @@ class LooseCalls:
         if goes_on:
             return True
         return conversation is not None and not carries_reply(attributes) and wants_tools(attributes) is True
+
+
+def _asks_for(request: Asked, call: ToolCall) -> bool:
+    """Whether a reply asked for this very call: by its id, or where its span has none, by what it is given."""
+    if not is_same_tool_name(request.tool, call.tool):
+        return False
+    if call.call_id:
+        return request.call_id == call.call_id
+    return may_be_arguments_of(request.arguments, call.args)
 
 
 def _put(index: OrderedDict[K, V], key: K, value: V, bound: int = _REMEMBERED) -> None:
