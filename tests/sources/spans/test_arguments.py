@@ -6,7 +6,7 @@ import pytest
 
 from turnwatch.core.events import MISSING
 from turnwatch.core.hashing import input_hash
-from turnwatch.sources.spans.arguments import arguments_of, unwrapped
+from turnwatch.sources.spans.arguments import arguments_of, digests_of, may_be_arguments_of, unwrapped
 from turnwatch.sources.spans.span import SpanData, SpanEvent
 
 PARIS = {"city": "Paris"}
@@ -93,3 +93,18 @@ def test_positional_arguments_have_the_names_that_the_schema_gives_them(schema):
     assert arguments_of(SpanData(1, 1, attributes=attributes)) == PARIS
     attributes["input.value"] = '{"args": ["Paris", 2, "more"], "kwargs": {}}'
     assert arguments_of(SpanData(1, 1, attributes=attributes)) == ["Paris", 2, "more"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "may_be"),
+    [
+        ({"q": 5}, {"q": 5.0, "limit": 10}, True),
+        ({"q": [1, {"a": "b"}]}, {"q": [1, {"a": "b"}]}, True),
+        ({"q": -1}, {"q": -2}, False),
+        ({"q": "a"}, {"q": "b"}, False),
+        ({"q": "a"}, MISSING, True),
+        ({str(n): n for n in range(1000)}, {"0": 1}, True),
+    ],
+)
+def test_what_stands_for_arguments_tells_whether_a_function_may_have_been_given_them(asked, given, may_be):
+    assert may_be_arguments_of(digests_of(asked), digests_of(given)) is may_be

@@ -40,9 +40,10 @@ def test_a_decorated_function_inside_its_tools_span_is_one_call_though_one_sdk_w
     assert story.all_turns()["bot"].tool_calls == 1
 
 
-def test_a_tool_that_calls_itself_with_other_arguments_is_called_twice(story):
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_tool_that_calls_itself_with_other_arguments_is_called_twice(story, order):
     outside, inside = tools_within(story, '{"q": 2}')
-    story.feed(inside, outside, story.agent(AGENT))
+    story.feed(*(inside, outside)[::order], story.agent(AGENT))
     assert sum(turn.tool_calls for turn in story.all_turns().values()) == 2
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from turnwatch.sources.spans.dialect import dialect_of
-from turnwatch.sources.spans.facts import ToolFact, agent_name, is_same_tool_name, tool_fact
+from turnwatch.sources.spans.facts import ToolFact, agent_name, tool_fact
 from turnwatch.sources.spans.hints import is_another
 from turnwatch.sources.spans.placing import CallPlace, Places
 from turnwatch.sources.spans.roles import role_of
@@ -82,11 +82,8 @@ class Above:
                 )
             if is_callers_own:
                 return caller
-        if role == "tool":
-            fact = tool_fact(span, dialect)
-            is_directly_inside = fact.scope != place.scope or span.parent_id == place.span_id
-            if is_directly_inside and is_same_tool_name(fact.call.tool, place.tool):
-                return None
+        if role == "tool" and place.is_told_by(tool_fact(span, dialect)):
+            return None
         within = (place.within or self._begin_sub_agent(place, named, span, now)).found()
         if role == "tool" or role == "model":
             self._time(within, span, role, now)

@@ -13,6 +13,7 @@ _EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
 _MAYBE_SCHEMA: Final = frozenset(CONVENTIONS.tool["maybe_schema"])
 
 _MAX_WRAPPERS: Final = 4
+_MAX_DIGESTS: Final = 64
 # An envelope has at least one of these.
 _ENVELOPE_KEYS: Final = frozenset({"input_str", "kwargs", "arguments", "params"})
 _CALL_KEYS: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
@@ -87,6 +88,19 @@ def _content(value: dict[str, Any]) -> Any:
     if value.get("method") == "tools/call" and isinstance(value.get("params"), dict):
         return value["params"].get("arguments", {})
     return value
+
+
+def digests_of(args: object) -> dict[int, float] | None:
+    """What stands for arguments that are too large to keep, by what stands for their names; None where nothing does."""
+    if not isinstance(args, dict) or len(args) > _MAX_DIGESTS:
+        return None
+    return {hash(name): _digest(value) for name, value in args.items()}
+
+
+def _digest(value: object) -> float:
+    if isinstance(value, (int, float)):
+        return value  # a function may be given 5.0 for 5
+    return hash(value if type(value) is str else repr(value))
 
 
 def may_be_arguments_of(asked: object, given: object) -> bool:

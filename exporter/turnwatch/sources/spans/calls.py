@@ -7,14 +7,13 @@ from typing import Final
 
 from turnwatch.core.events import MISSING
 from turnwatch.sources.spans.above import Above, is_sub_agent
-from turnwatch.sources.spans.arguments import may_be_arguments_of
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of, service_name
 from turnwatch.sources.spans.hints import called_agent, give_hints
 from turnwatch.sources.spans.loose import LooseCalls
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import CallPlace, Place, Places
 from turnwatch.sources.spans.recording import merged
-from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call, is_same_tool
+from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import is_last_reply
 from turnwatch.sources.spans.told_again import ToldAgain, waits
@@ -65,7 +64,7 @@ class Calls:
         give_hints(above, span, fact.dialect)
         below = self._places.take(span.span_id)
         if below is not None:
-            self._merge_inner_tools(fact, below)
+            self._merge_inner_tools(fact, place, below)
             self._turns.weigh(below)
             if is_sub_agent(below, above):
                 below.agent = below.agent or place.agent
@@ -83,7 +82,7 @@ class Calls:
         return self._loose.asked_for(fact.call, service_name(span))
 
     @staticmethod
-    def _merge_inner_tools(fact: ToolFact, below: Scope) -> None:
+    def _merge_inner_tools(fact: ToolFact, place: CallPlace, below: Scope) -> None:
         """Take in the spans inside this one that stand for the same call."""
         inner_calls, below.seen_by_mcp = below.seen_by_mcp, None
         if below.failure is not None and fact.call.outcome != "error":
@@ -92,7 +91,7 @@ class Calls:
             fact.hear(inner_calls[0])
         left: list[Fact] = []
         for inner in below.pending or ():
-            if isinstance(inner, ToolFact) and _is_one_call(inner, fact):
+            if isinstance(inner, ToolFact) and place.is_told_by(inner):
                 if fact.call.args is MISSING and fact.call.input_hash is None:
                     fact.call.args, fact.call.input_hash = inner.call.args, inner.call.input_hash
                 fact.call.tool = min(fact.call.tool, inner.call.tool, key=len)
@@ -101,6 +100,7 @@ class Calls:
                 fact.counted = fact.counted or inner.counted
                 inner.awaits = False
                 fact.hear(inner)
+                place.learn(fact)
             else:
                 left.append(inner)
         below.pending = left or None
@@ -291,13 +291,3 @@ class Calls:
             return twin
         self._turns.join(twin, scope, now)
         return scope
-
-
-def _is_one_call(inner: ToolFact, outer: ToolFact) -> bool:
-    """Whether a span inside another stands for its call: another instrumentation's, or that of the tool's function.
-
-    No tool calls itself with what it was given. The function may be given more than the model gave, by default.
-    """
-    if not is_same_tool(inner.call, outer.call):
-        return False
-    return inner.scope != outer.scope or may_be_arguments_of(outer.call.args, inner.call.args)

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import KeysView
 from typing import Final
 
-from turnwatch.sources.spans.facts import ToolFact
+from turnwatch.sources.spans.arguments import digests_of, may_be_arguments_of
+from turnwatch.sources.spans.facts import ToolFact, is_same_tool_name
 from turnwatch.sources.spans.scope import Fact, Scope
 
 # Which spans have been seen lately, for children that arrive after their parents.
@@ -24,20 +25,38 @@ class CallPlace:
         agent: What to call a sub-agent that it runs.
         scope: Who wrote its span.
         span_id: Its span.
+        given: What stands for the tool's arguments; None where nothing does.
         parent_id: The span that this one lies in, which may stand for the same call; 0 where it does not matter.
         within: The sub-agent's turn that hangs under it, if there is one.
     """
 
-    __slots__ = ("above", "agent", "parent_id", "scope", "span_id", "tool", "within")
+    __slots__ = ("above", "agent", "given", "parent_id", "scope", "span_id", "tool", "within")
 
     def __init__(self, fact: Fact, above: Scope, agent: str = "", parent_id: int = 0) -> None:
         self.above = above
-        self.tool = fact.call.tool if type(fact) is ToolFact else None
+        self.tool: str | None = None
+        self.given: dict[int, float] | None = None
+        if type(fact) is ToolFact:
+            self.learn(fact)
         self.agent = agent
         self.scope = fact.scope
         self.span_id = fact.span_id
         self.parent_id = parent_id
         self.within: Scope | None = None
+
+    def learn(self, fact: ToolFact) -> None:
+        """Note what is called, and with what."""
+        self.tool = fact.call.tool
+        self.given = digests_of(fact.call.args)
+
+    def is_told_by(self, inner: ToolFact) -> bool:
+        """Whether a span inside stands for the same call: another instrumentation's, or that of the tool's function.
+
+        No tool calls itself with what it was given. The function may be given more than the model gave, by default.
+        """
+        if self.tool is None or not is_same_tool_name(inner.call.tool, self.tool):
+            return False
+        return inner.scope != self.scope or may_be_arguments_of(self.given, digests_of(inner.call.args))
 
 
 Place = Scope | CallPlace | int  # an int: where the children of that span belong, these belong too

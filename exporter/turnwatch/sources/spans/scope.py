@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final, final
 
-from turnwatch.core.events import ToolCall, Usage
+from turnwatch.core.events import Usage
 from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, is_same_tool_name
@@ -321,11 +321,6 @@ def is_same_tool_call(one: ToldTool, other: ToolFact) -> bool:
     if not is_same_tool_name(first.tool, second.tool):
         return False
     return _lies_within(one, other)
-
-
-def is_same_tool(one: ToolCall, other: ToolCall) -> bool:
-    """Whether two calls are of one tool."""
-    return is_same_tool_name(one.tool, other.tool)
 
 
 def share_time(one: Fact | ToldTool | ToldModel, other: Fact) -> bool:
