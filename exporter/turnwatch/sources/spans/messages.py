@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from turnwatch.sources.spans.arguments import unwrapped
 from turnwatch.sources.spans.dialect import CONVENTIONS
@@ -49,6 +49,9 @@ class Answered:
     call_id: str
     value: Any
     failed: bool = False
+
+
+T = TypeVar("T", Asked, Answered)
 
 
 def carries_reply(attributes: Mapping[str, Any]) -> bool:
@@ -281,15 +284,17 @@ def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
         if not found and start + "role" not in attributes:
             break
     if calls:
-        return calls if calls[0].call_id else _asked_whole(attributes, calls)
+        if calls[0].call_id:
+            return calls
+        return _with_ids(calls, asked_in(json_of(attributes.get("output.value"))))
     calls = _numbered(attributes, f"{_TRACELOOP_OUT}0.tool_calls.{{}}.")
     return calls or _asked_one_by_one(attributes) or _asked_joined(attributes)
 
 
-def _asked_whole(attributes: Mapping[str, Any], calls: list[Asked]) -> list[Asked]:
-    """The same tool calls with their ids, which the reply as it came has and the messages taken out of it do not."""
-    whole = list(asked_in(json_of(attributes.get("output.value"))))
-    return whole if len(whole) == len(calls) else calls
+def _with_ids(found: list[T], sent: Iterator[T]) -> list[T]:
+    """The same calls or results with the calls' ids, which messages as they were sent have and those on spans lack."""
+    whole = list(sent)
+    return whole if len(whole) == len(found) else found
 
 
 def _asked_one_by_one(attributes: Mapping[str, Any]) -> list[Asked]:
@@ -373,14 +378,10 @@ def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
             results.append(Answered(call_id, attributes.get(start + "content", MISSING), call_id in failed))
         number += 1
     if results:
-        return results if results[0].call_id else _answered_whole(attributes, results)
+        if results[0].call_id:
+            return results
+        return _with_ids(results, _answered_in(json_of(attributes.get("input.value"))))
     return _answered_numbered(attributes)
-
-
-def _answered_whole(attributes: Mapping[str, Any], results: list[Answered]) -> list[Answered]:
-    """The same results with the ids of their calls, out of the request as it was sent."""
-    whole = list(_answered_in(json_of(attributes.get("input.value"))))
-    return whole if len(whole) == len(results) else results
 
 
 def _answered_numbered(attributes: Mapping[str, Any]) -> list[Answered]:
