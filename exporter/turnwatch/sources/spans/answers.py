@@ -7,8 +7,9 @@ from typing import Any
 
 from turnwatch.core.events import MISSING
 from turnwatch.core.evidence import Evidence
+from turnwatch.sources.spans.answered import Answered
 from turnwatch.sources.spans.logs import Kept
-from turnwatch.sources.spans.messages import Answered, Asked
+from turnwatch.sources.spans.messages import Asked
 from turnwatch.sources.spans.results import opened
 from turnwatch.sources.spans.values import is_redacted
 

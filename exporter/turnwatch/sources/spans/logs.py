@@ -6,8 +6,9 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Generic, TypeVar, final
 
+from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.arguments import unwrapped
-from turnwatch.sources.spans.messages import MESSAGES, Asked, answered_to, asked_in, asked_of
+from turnwatch.sources.spans.messages import MESSAGES, Asked, asked_in, asked_of
 from turnwatch.sources.spans.otlp_json import attributes_of_json, json_id, json_value
 from turnwatch.sources.spans.otlp_values import attributes_of_message, message_value
 from turnwatch.sources.spans.values import MISSING, is_redacted, shortened

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from turnwatch.core.events import ToolCall
+from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.arguments import may_be_arguments_of
 from turnwatch.sources.spans.facts import ModelFact, is_same_tool_name
-from turnwatch.sources.spans.messages import Asked, answered_to, asked_of, carries_reply, wants_tools
+from turnwatch.sources.spans.messages import Asked, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.scope import Scope, ToldModel, is_same_model_call
 
 K = TypeVar("K")

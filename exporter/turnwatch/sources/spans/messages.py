@@ -13,24 +13,24 @@ from turnwatch.sources.spans.values import MISSING, json_of, parsed
 _OPENINFERENCE_OUT: Final = "llm.output_messages."
 _FIRST_REPLY: Final = f"{_OPENINFERENCE_OUT}0.message.role"
 _FIRST_CALL: Final = f"{_OPENINFERENCE_OUT}0.message.tool_calls.0.tool_call.function."
-_OPENINFERENCE_IN: Final = "llm.input_messages."
+OPENINFERENCE_IN: Final = "llm.input_messages."
 _REPLY_TEXTS: Final = (
     "llm.output_messages.0.message.content", "llm.output_messages.0.message.contents.0.message_content.text",
     "gen_ai.completion.0.content", "ai.response.text",
 )  # fmt: skip
 _TRACELOOP_OUT: Final = "gen_ai.completion."
-_TRACELOOP_IN: Final = "gen_ai.prompt."
+TRACELOOP_IN: Final = "gen_ai.prompt."
 # A role alone says nothing: some leave out of a reply that it asks for tools.
 _NUMBERED_REPLY: Final = ("gen_ai.completion.0.content", "gen_ai.completion.0.tool_calls.0.name", "gen_ai.tool.call.id")
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
-_INPUTS: Final = CONVENTIONS.messages["inputs"]
+INPUTS: Final = CONVENTIONS.messages["inputs"]
 _FINISH: Final = CONVENTIONS.messages["finish"]
 # Where the messages stand in the replies of OpenAI's Chat Completions and of Gemini.
 _IN_CHOICES: Final = (("choices", "message"), ("candidates", "content"))
 # Attributes that hold whole messages.
-MESSAGES: Final = (*_OUTPUTS, *_INPUTS)
+MESSAGES: Final = (*_OUTPUTS, *INPUTS)
 # Replies with more tool calls than this are cut: the rest could not be told apart from an attack.
-_MAX_CALLS: Final = 256
+MAX_CALLS: Final = 256
 
 
 @dataclass(slots=True)
@@ -42,16 +42,7 @@ class Asked:
     call_id: str
 
 
-@dataclass(slots=True)
-class Answered:
-    """One tool result that a model was given; the id is empty where the dialect has none."""
-
-    call_id: str
-    value: Any
-    failed: bool = False
-
-
-T = TypeVar("T", Asked, Answered)
+T = TypeVar("T")
 
 
 def carries_reply(attributes: Mapping[str, Any]) -> bool:
@@ -118,7 +109,7 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
         if value:
             calls = list(asked_in(json_of(value)))
             if calls:
-                return calls[:_MAX_CALLS]
+                return calls[:MAX_CALLS]
     calls = _asked_flat(attributes)
     if any(call.arguments is MISSING for call in calls):  # OpenInference leaves out what is empty
         calls = list(asked_in(json_of(attributes.get("output.value")))) or calls
@@ -127,12 +118,12 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
 
 def question_in(attributes: Mapping[str, Any]) -> str:
     """What a model was last asked in words, or an empty text."""
-    for name in _INPUTS:
+    for name in INPUTS:
         value = attributes.get(name)
         if value:
-            asked = [each for each in _members(json_of(value), "messages") if each.get("role") == "user"]
+            asked = [each for each in members(json_of(value), "messages") if each.get("role") == "user"]
             return "\n".join(_texts_in(asked[-1:]))
-    for start, message in ((_OPENINFERENCE_IN, "message."), (_TRACELOOP_IN, "")):
+    for start, message in ((OPENINFERENCE_IN, "message."), (TRACELOOP_IN, "")):
         text, number = "", 0
         while (role := attributes.get(f"{start}{number}.{message}role")) is not None:
             if role == "user":
@@ -145,17 +136,17 @@ def question_in(attributes: Mapping[str, Any]) -> str:
 
 def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
     """The tool calls of the latest reply among the messages that a model was given, and how many replies those have."""
-    for name in _INPUTS:
+    for name in INPUTS:
         value = attributes.get(name)
         if value:
-            messages = _members(json_of(value), "messages")
+            messages = members(json_of(value), "messages")
             replies = [message for message in messages if message.get("role") == "assistant"]
-            return list(asked_in(replies[-1:]))[:_MAX_CALLS], len(replies)
+            return list(asked_in(replies[-1:]))[:MAX_CALLS], len(replies)
     calls: list[Asked] = []
     known = 0
     for start, message, call in (
-        (_OPENINFERENCE_IN, "message.", "tool_calls.{}.tool_call.function."),
-        (_TRACELOOP_IN, "", "tool_calls.{}."),
+        (OPENINFERENCE_IN, "message.", "tool_calls.{}.tool_call.function."),
+        (TRACELOOP_IN, "", "tool_calls.{}."),
     ):
         number = 0
         while (role := attributes.get(f"{start}{number}.{message}role")) is not None:
@@ -169,7 +160,7 @@ def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
 def _numbered(attributes: Mapping[str, Any], start: str) -> list[Asked]:
     """The tool calls of one message that are spread over attributes, a number of which stands for each."""
     calls: list[Asked] = []
-    while len(calls) < _MAX_CALLS:
+    while len(calls) < MAX_CALLS:
         call = start.format(len(calls))
         tool = attributes.get(call + "name")
         if tool is None:
@@ -179,42 +170,29 @@ def _numbered(attributes: Mapping[str, Any], start: str) -> list[Asked]:
     return calls
 
 
-def answered_to(attributes: Mapping[str, Any]) -> list[Answered]:
-    """The tool results a model was given, in their order."""
-    if not attributes:
-        return []
-    for name in _INPUTS:
-        value = attributes.get(name)
-        if value:
-            results = list(_answered_in(json_of(value)))
-            if results:
-                return results
-    return _answered_flat(attributes)
-
-
-def _members(value: Any, *keys: str) -> Iterator[dict[str, Any]]:
+def members(value: Any, *keys: str) -> Iterator[dict[str, Any]]:
     """The dictionaries in these lists of a dictionary, or in a list."""
-    for members in map(value.get, keys) if isinstance(value, dict) else (value,):
-        if isinstance(members, list):
-            yield from (member for member in members if isinstance(member, dict))
+    for found in map(value.get, keys) if isinstance(value, dict) else (value,):
+        if isinstance(found, list):
+            yield from (member for member in found if isinstance(member, dict))
 
 
 def asked_in(value: Any) -> Iterator[Asked]:
     """The tool calls in messages, in whichever form they are."""
     if isinstance(value, dict):
         value = _replies(value)
-    for message in _members(value):
+    for message in members(value):
         if message.get("type") == "function_call":  # OpenAI's Responses list them beside messages
             yield _asked(message.get("name"), message.get("arguments"), message.get("call_id"))
             continue
         if "toolCallId" in message or "toolName" in message:  # Vercel AI lists the calls themselves
             yield _asked(message.get("toolName"), message.get("input", message.get("args")), message.get("toolCallId"))
             continue
-        for part in _members(message, "parts", "content"):
+        for part in members(message, "parts", "content"):
             asked = _part(part)
             if asked is not None:
                 yield asked
-        for call in _members(message, "tool_calls"):
+        for call in members(message, "tool_calls"):
             function = call.get("function")
             if isinstance(function, dict):
                 yield _asked(function.get("name"), function.get("arguments"), call.get("id"))
@@ -224,8 +202,8 @@ def asked_in(value: Any) -> Iterator[Asked]:
 
 def _texts_in(value: Any) -> Iterator[str]:
     """The texts of messages, in whichever form they are; what the model thought before it spoke is none of them."""
-    for message in _members(_replies(value) if isinstance(value, dict) else value):
-        for part in (message, *_members(message, "parts", "content", "_content")):
+    for message in members(_replies(value) if isinstance(value, dict) else value):
+        for part in (message, *members(message, "parts", "content", "_content")):
             text = part.get("text", part.get("content"))
             if isinstance(text, str) and part.get("type", "text") in ("text", "output_text", "message"):
                 yield text
@@ -246,7 +224,7 @@ def _replies(value: dict[str, Any]) -> list[Any]:
 
 def _langchain(generations: list[Any]) -> Iterator[dict[str, Any]]:
     """The messages of a reply in LangChain's own form. Some content tells of the same calls once more."""
-    for reply in _members(generations[0] if generations else None):
+    for reply in members(generations[0] if generations else None):
         message = reply.get("message")
         about = message.get("kwargs", message) if isinstance(message, dict) else None
         if isinstance(about, dict):
@@ -277,7 +255,7 @@ def _asked(tool: Any, given: Any, call_id: Any) -> Asked:
 
 def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
     calls: list[Asked] = []
-    for message in range(_MAX_CALLS):
+    for message in range(MAX_CALLS):
         start = f"{_OPENINFERENCE_OUT}{message}.message."
         found = _numbered(attributes, start + "tool_calls.{}.tool_call.function.")
         calls += found
@@ -286,12 +264,12 @@ def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
     if calls:
         if calls[0].call_id:
             return calls
-        return _with_ids(calls, asked_in(json_of(attributes.get("output.value"))))
+        return with_ids(calls, asked_in(json_of(attributes.get("output.value"))))
     calls = _numbered(attributes, f"{_TRACELOOP_OUT}0.tool_calls.{{}}.")
     return calls or _asked_one_by_one(attributes) or _asked_joined(attributes)
 
 
-def _with_ids(found: list[T], sent: Iterator[T]) -> list[T]:
+def with_ids(found: list[T], sent: Iterator[T]) -> list[T]:
     """The same calls or results with the calls' ids, which messages as they were sent have and those on spans lack."""
     whole = list(sent)
     return whole if len(whole) == len(found) else found
@@ -300,7 +278,7 @@ def _with_ids(found: list[T], sent: Iterator[T]) -> list[T]:
 def _asked_one_by_one(attributes: Mapping[str, Any]) -> list[Asked]:
     """LiteLLM numbers the calls of a reply and leaves their ids out."""
     calls: list[Asked] = []
-    while len(calls) < _MAX_CALLS:
+    while len(calls) < MAX_CALLS:
         call = f"{_TRACELOOP_OUT}{len(calls)}.function_call."
         tool = attributes.get(call + "name")
         if tool is None:
@@ -321,92 +299,3 @@ def _asked_joined(attributes: Mapping[str, Any]) -> list[Asked]:
     if len(numbers) != len(names):
         return []
     return [_asked(*call) for call in zip(names, arguments, numbers, strict=True)]
-
-
-def _answered_in(value: Any) -> Iterator[Answered]:
-    for message in _members(value, "messages", "input", "contents"):
-        if message.get("type") == "function_call_output":  # OpenAI's Responses
-            yield Answered(str(message.get("call_id") or ""), message.get("output", MISSING))
-            continue
-        if "tool" in (message.get("role"), message.get("type")) and message.get("tool_call_id") is not None:
-            result, failed = message.get("content", message.get("parts", MISSING)), message.get("status") == "error"
-            yield Answered(str(message["tool_call_id"]), result, failed)
-            continue
-        for part in _members(message, "parts", "content"):
-            answer = _answer_in_part(part)
-            if answer is not None:
-                yield answer
-
-
-def _answer_in_part(part: dict[str, Any]) -> Answered | None:
-    kind = part.get("type")
-    if kind in ("tool_call_response", "tool_result", "tool-result", "tool_response"):
-        call_id = str(part.get("id", part.get("tool_use_id", part.get("toolCallId"))) or "")
-        failed = part.get("is_error") is True or part.get("isError") is True
-        for key in ("response", "result", "content", "output"):
-            if key in part:
-                return Answered(call_id, part[key], failed)
-        return Answered(call_id, MISSING, failed)
-    answer = part.get("function_response", part.get("functionResponse"))  # Gemini
-    if isinstance(answer, dict):
-        return Answered(str(answer.get("id") or ""), answer.get("response", MISSING))
-    result = part.get("tool_call_result")  # Haystack
-    if isinstance(result, dict):
-        origin = result.get("origin")
-        call_id = str((origin.get("id") if isinstance(origin, dict) else None) or "")
-        return Answered(call_id, result.get("result", MISSING), result.get("error") is True)
-    return None
-
-
-def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
-    results: list[Answered] = []
-    failed: frozenset[str] | None = None
-    unanswered: Iterator[str] = iter(())
-    number = 0
-    while True:
-        start = f"{_OPENINFERENCE_IN}{number}.message."
-        role = attributes.get(start + "role")
-        if role is None:
-            break
-        if start + "tool_calls.0.tool_call.id" in attributes:
-            unanswered = _asked_ids(attributes, start)
-        elif role == "tool" or attributes.get(start + "tool_call_id"):
-            # Some leave the id out here; results come in the order of the calls.
-            call_id = str(attributes.get(start + "tool_call_id") or next(unanswered, ""))
-            if failed is None:
-                failed = _failed_in_request(attributes.get("input.value"))
-            results.append(Answered(call_id, attributes.get(start + "content", MISSING), call_id in failed))
-        number += 1
-    if results:
-        if results[0].call_id:
-            return results
-        return _with_ids(results, _answered_in(json_of(attributes.get("input.value"))))
-    return _answered_numbered(attributes)
-
-
-def _answered_numbered(attributes: Mapping[str, Any]) -> list[Answered]:
-    """Results as Traceloop has them."""
-    results: list[Answered] = []
-    number = 0
-    while (role := attributes.get(f"{_TRACELOOP_IN}{number}.role")) is not None:
-        start = f"{_TRACELOOP_IN}{number}."
-        if role == "tool":
-            call_id = str(attributes.get(start + "tool_call_id") or "")
-            results.append(Answered(call_id, attributes.get(start + "content", MISSING)))
-        number += 1
-    return results
-
-
-def _asked_ids(attributes: Mapping[str, Any], message: str) -> Iterator[str]:
-    for number in range(_MAX_CALLS):
-        call_id = attributes.get(f"{message}tool_calls.{number}.tool_call.id")
-        if call_id is None:
-            return
-        yield str(call_id)
-
-
-def _failed_in_request(request: Any) -> frozenset[str]:
-    """The calls that failed, by the request itself: Anthropic's says so, and the messages taken out of it do not."""
-    if type(request) is not str or '"is_error"' not in request:
-        return frozenset()
-    return frozenset(answer.call_id for answer in _answered_in(json_of(request)) if answer.failed and answer.call_id)

@@ -10,6 +10,7 @@ from turnwatch.core.events import MISSING, ModelCall, ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
+from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.asked_for import asked_before_now, fill_arguments
 from turnwatch.sources.spans.complaints import Complaints
@@ -17,7 +18,6 @@ from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.messages import (
-    answered_to,
     asked_of,
     carries_reply,
     leaves_out_arguments,

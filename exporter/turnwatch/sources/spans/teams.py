@@ -2,8 +2,8 @@
 
 The agents of a team (a group chat, a swarm, a crew, a graph of agents) take turns, each a turn of its own, and most
 frameworks give none of them a conversation id. What they share is the trace. Turns that are known to be below another
-one when they begin are that one's business and make no team. The turns of one agent alone in a trace are no conversation either: a job may go through any
-number of unrelated questions in one.
+one when they begin are that one's business and make no team. The turns of one agent alone in a trace are no
+conversation either: a job may go through any number of unrelated questions in one.
 """
 
 from __future__ import annotations
