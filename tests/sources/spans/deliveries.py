@@ -46,6 +46,8 @@ def deliver(deliveries):
         assembler.tick(now)
     assembler.flush()
     return added_up(turns, meter)
+# Attributes that say how long something took.
+_IN_SECONDS = {"gen_ai.server.time_to_first_token"}
 
 
 def read(spans):
@@ -58,6 +60,8 @@ def slowed_down(spans, times):
     for span in spans:
         span.start_ns = began + (span.start_ns - began) * times
         span.end_ns = began + (span.end_ns - began) * times
+        for name in _IN_SECONDS & span.attributes.keys():
+            span.attributes = {**span.attributes, name: span.attributes[name] * times}
     return spans
 
 
