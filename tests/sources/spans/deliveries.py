@@ -46,6 +46,8 @@ def deliver(deliveries):
         assembler.tick(now)
     assembler.flush()
     return added_up(turns, meter)
+
+
 # Attributes that say how long something took.
 _IN_SECONDS = {"gen_ai.server.time_to_first_token"}
 
