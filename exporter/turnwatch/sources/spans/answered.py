@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from turnwatch.sources.spans.messages import INPUTS, MAX_CALLS, OPENINFERENCE_IN, TRACELOOP_IN, members, with_ids
+from turnwatch.sources.spans.messages import (
+    INPUTS,
+    MAX_CALLS,
+    OPENINFERENCE_IN,
+    TRACELOOP_IN,
+    members,
+    numbered,
+    with_ids,
+)
 from turnwatch.sources.spans.values import MISSING, json_of
 
 
@@ -71,12 +79,7 @@ def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
     results: list[Answered] = []
     failed: frozenset[str] | None = None
     unanswered: Iterator[str] = iter(())
-    number = 0
-    while True:
-        start = f"{OPENINFERENCE_IN}{number}.message."
-        role = attributes.get(start + "role")
-        if role is None:
-            break
+    for start, role in numbered(attributes, OPENINFERENCE_IN, "message."):
         if start + "tool_calls.0.tool_call.id" in attributes:
             unanswered = _asked_ids(attributes, start)
         elif role == "tool" or attributes.get(start + "tool_call_id"):
@@ -85,7 +88,6 @@ def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
             if failed is None:
                 failed = _failed_in_request(attributes.get("input.value"))
             results.append(Answered(call_id, attributes.get(start + "content", MISSING), call_id in failed))
-        number += 1
     if results:
         if results[0].call_id:
             return results
@@ -96,13 +98,10 @@ def _answered_flat(attributes: Mapping[str, Any]) -> list[Answered]:
 def _answered_numbered(attributes: Mapping[str, Any]) -> list[Answered]:
     """Results as Traceloop has them."""
     results: list[Answered] = []
-    number = 0
-    while (role := attributes.get(f"{TRACELOOP_IN}{number}.role")) is not None:
-        start = f"{TRACELOOP_IN}{number}."
+    for start, role in numbered(attributes, TRACELOOP_IN):
         if role == "tool":
             call_id = str(attributes.get(start + "tool_call_id") or "")
             results.append(Answered(call_id, attributes.get(start + "content", MISSING)))
-        number += 1
     return results
 
 

@@ -123,15 +123,12 @@ def question_in(attributes: Mapping[str, Any]) -> str:
         if value:
             asked = [each for each in members(json_of(value), "messages") if each.get("role") == "user"]
             return "\n".join(_texts_in(asked[-1:]))
-    for start, message in ((OPENINFERENCE_IN, "message."), (TRACELOOP_IN, "")):
-        text, number = "", 0
-        while (role := attributes.get(f"{start}{number}.{message}role")) is not None:
-            if role == "user":
-                text = str(attributes.get(f"{start}{number}.{message}content") or "")
-            number += 1
-        if number:
-            return text
-    return ""
+    text = ""
+    flat = list(numbered(attributes, OPENINFERENCE_IN, "message.")) or numbered(attributes, TRACELOOP_IN)
+    for message, role in flat:
+        if role == "user":
+            text = str(attributes.get(message + "content") or "")
+    return text
 
 
 def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
@@ -144,20 +141,26 @@ def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
             return list(asked_in(replies[-1:]))[:MAX_CALLS], len(replies)
     calls: list[Asked] = []
     known = 0
-    for start, message, call in (
+    for start, inner, call in (
         (OPENINFERENCE_IN, "message.", "tool_calls.{}.tool_call.function."),
         (TRACELOOP_IN, "", "tool_calls.{}."),
     ):
-        number = 0
-        while (role := attributes.get(f"{start}{number}.{message}role")) is not None:
+        for message, role in numbered(attributes, start, inner):
             if role == "assistant":
-                calls = _numbered(attributes, f"{start}{number}.{message}{call}")
+                calls = _calls_at(attributes, message + call)
                 known += 1
-            number += 1
     return calls, known
 
 
-def _numbered(attributes: Mapping[str, Any], start: str) -> list[Asked]:
+def numbered(attributes: Mapping[str, Any], start: str, inner: str = "") -> Iterator[tuple[str, Any]]:
+    """The messages that are spread over attributes, a number of which stands for each: where they stand, and roles."""
+    number = 0
+    while (role := attributes.get(f"{start}{number}.{inner}role")) is not None:
+        yield f"{start}{number}.{inner}", role
+        number += 1
+
+
+def _calls_at(attributes: Mapping[str, Any], start: str) -> list[Asked]:
     """The tool calls of one message that are spread over attributes, a number of which stands for each."""
     calls: list[Asked] = []
     while len(calls) < MAX_CALLS:
@@ -257,7 +260,7 @@ def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
     calls: list[Asked] = []
     for message in range(MAX_CALLS):
         start = f"{_OPENINFERENCE_OUT}{message}.message."
-        found = _numbered(attributes, start + "tool_calls.{}.tool_call.function.")
+        found = _calls_at(attributes, start + "tool_calls.{}.tool_call.function.")
         calls += found
         if not found and start + "role" not in attributes:
             break
@@ -265,7 +268,7 @@ def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
         if calls[0].call_id:
             return calls
         return with_ids(calls, asked_in(json_of(attributes.get("output.value"))))
-    calls = _numbered(attributes, f"{_TRACELOOP_OUT}0.tool_calls.{{}}.")
+    calls = _calls_at(attributes, f"{_TRACELOOP_OUT}0.tool_calls.{{}}.")
     return calls or _asked_one_by_one(attributes) or _asked_joined(attributes)
 
 

@@ -21,9 +21,6 @@ class Questions:
     def __init__(self) -> None:
         self._asked: OrderedDict[int, None] = OrderedDict()
 
-    def __len__(self) -> int:
-        return len(self._asked)
-
     def is_new(self, conversation_id: str, attributes: Mapping[str, Any]) -> bool:
         """Note the question that a model call answers; whether nobody had asked it. False where none is told of."""
         question = question_in(attributes)
