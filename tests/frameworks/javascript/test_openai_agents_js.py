@@ -1,32 +1,19 @@
 """The OpenAI Agents SDK in a Node process, whose spans go to ``turnwatch serve`` as OTLP protobuf over HTTP."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from frameworks import pages, stub_model
+from frameworks import node, pages, stub_model
 from frameworks.stub_model import TOOL, Reply
 
 HERE = Path(__file__).parent
 
 
-def run(*command, **environment):
-    ran = subprocess.run(
-        ["node", *command],
-        cwd=HERE,  # where its packages are
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
-
-
 def agent(model, service, *arguments):
-    run("agent.mjs", *arguments, **os.environ, MODEL_URL=model.url, OTLP_URL=service.otlp)
+    environment = {**os.environ, "MODEL_URL": model.url, "OTLP_URL": service.otlp}
+    node.run(HERE, "agent.mjs", *arguments, environment=environment)
 
 
 @pytest.mark.parametrize("instrumented", ["agents", "both"])
@@ -66,7 +53,7 @@ def test_the_program_on_the_page_of_docs_is_counted(model, service):
     assert pages.exports("javascript") == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     (program,) = pages.blocks("javascript", "Install", "js")
     surroundings = pages.surroundings(model, HERE) | {"OTEL_EXPORTER_OTLP_ENDPOINT": service.otlp}
-    run("--input-type=module", "--eval", program, **surroundings)
+    node.run(HERE, "--input-type=module", "--eval", program, environment=surroundings)
     service.wait_for("agent_turns_total", 1)
     assert service("agent_tool_calls_total", agent="support-bot", tool=TOOL, outcome="ok") == 2
     assert service("agent_tokens_total", agent="support-bot", type="input") == 3000

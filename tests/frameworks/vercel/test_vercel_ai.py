@@ -1,12 +1,11 @@
 """The Vercel AI SDK in a Node process, whose spans go to ``turnwatch serve`` as OTLP JSON over HTTP."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from frameworks import pages, stub_model
+from frameworks import node, pages, stub_model
 from frameworks.stub_model import TOOL
 
 HERE = Path(__file__).parent
@@ -18,16 +17,8 @@ HERE = Path(__file__).parent
 )
 def test_counters_are_right(model, service, way, script, tool_calls, duplicates):
     model.script = script
-    ran = subprocess.run(
-        ["node", "agent.mjs", way],
-        cwd=HERE,
-        env={**os.environ, "MODEL_URL": model.url, "OTLP_URL": service.otlp},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    environment = {**os.environ, "MODEL_URL": model.url, "OTLP_URL": service.otlp}
+    node.run(HERE, "agent.mjs", way, environment=environment)
     service.wait_for("agent_turns_total", 1)
     assert service("agent_tool_calls_total", agent="support-bot", tool=TOOL, outcome="ok") == tool_calls
     assert service("agent_duplicate_tool_calls_total", agent="support-bot", tool=TOOL) == duplicates
@@ -41,16 +32,8 @@ def test_the_program_on_the_page_of_docs_is_counted(model, service):
     model.script = stub_model.healthy
     assert pages.exports("vercel-ai") == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}
     (program,) = pages.blocks("vercel-ai", "Install", "js")
-    ran = subprocess.run(
-        ["node", "--input-type=module", "--eval", program],
-        cwd=HERE,  # where its packages are
-        env=pages.surroundings(model, HERE) | {"OTEL_EXPORTER_OTLP_ENDPOINT": service.otlp},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert ran.returncode == 0, ran.stderr
+    surroundings = pages.surroundings(model, HERE) | {"OTEL_EXPORTER_OTLP_ENDPOINT": service.otlp}
+    node.run(HERE, "--input-type=module", "--eval", program, environment=surroundings)
     service.wait_for("agent_turns_total", 1)
     assert service("agent_tool_calls_total", agent="support-bot", tool=TOOL, outcome="ok") == 2
     assert service("agent_tokens_total", agent="support-bot", type="input") == 3000
