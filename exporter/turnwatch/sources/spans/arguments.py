@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from struct import pack, unpack
 from typing import Any, Final
 
 from turnwatch.sources.spans.dialect import CONVENTIONS
@@ -14,6 +15,7 @@ _MAYBE_SCHEMA: Final = frozenset(CONVENTIONS.tool["maybe_schema"])
 
 _MAX_WRAPPERS: Final = 4
 _MAX_DIGESTS: Final = 64
+_MAX_EXACT: Final = 2**53  # whole numbers up to this are the same as floats
 # An envelope has at least one of these.
 _ENVELOPE_KEYS: Final = frozenset({"input_str", "kwargs", "arguments", "params"})
 _CALL_KEYS: Final = frozenset({"args", "kwargs", "sanitize_inputs_outputs"})
@@ -90,17 +92,22 @@ def _content(value: dict[str, Any]) -> Any:
     return value
 
 
-def digests_of(args: object) -> dict[int, float] | None:
-    """What stands for arguments that are too large to keep, by what stands for their names; None where nothing does."""
+def digests_of(args: object) -> bytes | None:
+    """What stands for arguments too large to keep: a number for each name and each value; None where nothing does.
+
+    Packed, because there is one for every call of every open turn.
+    """
     if not isinstance(args, dict) or len(args) > _MAX_DIGESTS:
         return None
-    return {hash(name): _digest(value) for name, value in args.items()}
+    return pack(f"{2 * len(args)}d", *map(hash, args), *map(_digest, args.values()))
 
 
 def _digest(value: object) -> float:
-    if isinstance(value, (int, float)):
+    if type(value) is str:
+        return hash(value)
+    if isinstance(value, (int, float)) and -_MAX_EXACT < value < _MAX_EXACT:
         return value  # a function may be given 5.0 for 5
-    return hash(value if type(value) is str else repr(value))
+    return hash(repr(value))
 
 
 def may_be_arguments_of(asked: object, given: object) -> bool:
@@ -108,3 +115,16 @@ def may_be_arguments_of(asked: object, given: object) -> bool:
     if not isinstance(asked, dict) or not isinstance(given, dict):
         return True
     return all(asked[name] == value for name, value in given.items() if name in asked)
+
+
+def may_have_digests(asked: bytes | None, given: bytes | None) -> bool:
+    """The same of what stands for the arguments."""
+    return may_be_arguments_of(_of_digests(asked), _of_digests(given))
+
+
+def _of_digests(digests: bytes | None) -> dict[float, float] | None:
+    if digests is None:
+        return None
+    numbers = unpack(f"{len(digests) // 8}d", digests)
+    half = len(numbers) // 2
+    return dict(zip(numbers[:half], numbers[half:], strict=True))

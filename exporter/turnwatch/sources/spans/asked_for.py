@@ -25,6 +25,8 @@ def fill_arguments(call: ToolCall, asked: list[Asked]) -> None:
 
 def asked_before_now(scope: Scope, fact: ModelFact) -> list[Asked]:
     """The calls of a reply that was not on its span, out of the next request; other requests may tell of them again."""
+    if not fact.attributes:
+        return []
     asked, replies = asked_before(fact.attributes)
     is_new = replies > scope.replies_told
     scope.replies_told = max(scope.replies_told, replies)

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import KeysView
 from typing import Final
 
-from turnwatch.sources.spans.arguments import digests_of, may_be_arguments_of
+from turnwatch.sources.spans.arguments import digests_of, may_have_digests
 from turnwatch.sources.spans.facts import ToolFact, is_same_tool_name
 from turnwatch.sources.spans.scope import Fact, Scope
 
@@ -35,7 +35,7 @@ class CallPlace:
     def __init__(self, fact: Fact, above: Scope, agent: str = "", parent_id: int = 0) -> None:
         self.above = above
         self.tool: str | None = None
-        self.given: dict[int, float] | None = None
+        self.given: bytes | None = None
         if type(fact) is ToolFact:
             self.learn(fact)
         self.agent = agent
@@ -56,7 +56,7 @@ class CallPlace:
         """
         if self.tool is None or not is_same_tool_name(inner.call.tool, self.tool):
             return False
-        return inner.scope != self.scope or may_be_arguments_of(self.given, digests_of(inner.call.args))
+        return inner.scope != self.scope or may_have_digests(self.given, digests_of(inner.call.args))
 
 
 Place = Scope | CallPlace | int  # an int: where the children of that span belong, these belong too
