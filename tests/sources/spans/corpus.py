@@ -24,6 +24,7 @@ FIELDS = {
     "tool calls": ("tool_calls", "repeats"),
     "arguments": ("repeats",),
     "arguments of all calls": ("repeats",),
+    "results": (),
     "errors": ("errors",),
     "model calls": ("iterations",),
     "usage": ("input",),
@@ -258,7 +259,7 @@ def found_in(case, way):
 
 # The page of documentation that is made from all this
 
-_CARRIES = ("tool calls", "arguments", "errors", "model calls", "usage", "cached tokens", "turns")
+_CARRIES = ("tool calls", "arguments", "results", "errors", "model calls", "usage", "cached tokens", "turns")
 _OF_MODELS = ("model calls", "usage", "cached tokens")
 _INTRODUCTION = """\
 <!-- Made by docs/generate.py (make generate) from tests/sources/spans. -->
@@ -268,8 +269,9 @@ _INTRODUCTION = """\
 What turnwatch reads from the spans of each instrumentation, and what those spans do not carry. Every row was captured
 from the real package with a scripted model, and a test compares what turnwatch counts with what really happened:
 every number marked yes is right in every case of that row, whether the spans come from the SDK, as OTLP protobuf or as
-OTLP JSON. What is marked no is not guessed: calls without arguments are counted and never judged, and model calls
-without usage cost nothing known, not 0 dollars.
+OTLP JSON. What is marked no is not guessed: calls without arguments are counted and never judged, repeats without
+results are a warning and never stuck, and model calls without usage cost nothing known, not 0 dollars. Results may
+stand on the call's own span or in the model's next request; then the verdict comes with that request.
 
 The table is about spans alone. Some dialects say more in log events, which are joined where they come as well:
 `claude_agent_sdk_native` its arguments, by the call's id, `openai_v2_content` and `bedrock_botocore` the replies, by
@@ -294,7 +296,8 @@ def table():
         own = [case for case in cases() if case.dialect == dialect]
         lacks = set(carried()[dialect].get("lacks", ()))
         has_models = any(case.truth["model_calls"] for case in own)
-        marks = ["" if what in _OF_MODELS and not has_models else "no" if what in lacks else "yes" for what in _CARRIES]
+        unknown = {*(() if has_models else _OF_MODELS), *(("results",) if "arguments" in lacks else ())}
+        marks = ["" if what in unknown else "no" if what in lacks else "yes" for what in _CARRIES]
         loop = next((case for case in own if case.name == "loop"), None)  # teams have none
         repeats = f"{found_in(loop, 'sdk-json').numbers.repeats} of {loop.expected.repeats}" if loop else ""
         rows.append([f"`{dialect}`", *marks, repeats, str(len(own))])

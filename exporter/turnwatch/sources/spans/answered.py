@@ -42,6 +42,8 @@ def answered_to(attributes: Mapping[str, Any]) -> list[Answered]:
 
 def _answered_in(value: Any) -> Iterator[Answered]:
     for message in members(value, "messages", "input", "contents"):
+        if isinstance(message.get("kwargs"), dict):  # LangChain's own form
+            message = message["kwargs"]
         if message.get("type") == "function_call_output":  # OpenAI's Responses
             yield Answered(str(message.get("call_id") or ""), message.get("output", MISSING))
             continue

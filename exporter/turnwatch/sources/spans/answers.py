@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from turnwatch.core.events import MISSING
+from turnwatch.core.events import MISSING, ToolCall
 from turnwatch.core.evidence import Evidence
-from turnwatch.sources.spans.answered import Answered
+from turnwatch.sources.spans.answered import Answered, answered_to
 from turnwatch.sources.spans.logs import Kept
-from turnwatch.sources.spans.messages import Asked
+from turnwatch.sources.spans.messages import Asked, asked_before
 from turnwatch.sources.spans.results import opened
 from turnwatch.sources.spans.values import is_redacted
 
@@ -22,22 +23,38 @@ class Result:
     failed: bool
 
 
-def results_of(asked: list[Asked], answers: list[Answered], logged: Kept[str, Any]) -> dict[int, Result]:
-    """The result of each call of a reply, by the call's id, or by order where there are no ids."""
-    if not any(request.call_id for request in asked):
-        answers = [Answered("", answer.value, answer.failed) for answer in answers]
+def results_of(
+    asked: Sequence[Asked | ToolCall], attributes: Mapping[str, Any], logged: Kept[str, Any]
+) -> dict[int, Result]:
+    """The result of each of these calls, in the next request: by the call's id, or by order where ids do not help.
+
+    Args:
+        asked: The calls.
+        attributes: The messages of the request, among others.
+        logged: Results that log events told, by the call's id.
+    """
+    answers = answered_to(attributes)
+    ids = [request.call_id or "" for request in asked]
     by_id = {answer.call_id: answer for answer in answers if answer.call_id}
+    if not any(ids) or (by_id and by_id.keys().isdisjoint(ids) and _are_latest(ids, attributes)):
+        answers = [Answered("", answer.value, answer.failed) for answer in answers]
+        by_id = {}
     results: dict[int, Result] = {}
     unnamed = [answer for answer in answers if not answer.call_id][-len(asked) :]
-    for number, request in enumerate(asked):
-        answer = by_id.get(request.call_id) if request.call_id else None
+    for number, call_id in enumerate(ids):
+        answer = by_id.get(call_id) if call_id else None
         if answer is None and not by_id and len(unnamed) == len(asked):
             answer = unnamed[number]
-        if answer is None and request.call_id in logged:
-            answer = Answered(request.call_id, logged[request.call_id])
+        if answer is None and call_id in logged:
+            answer = Answered(call_id, logged[call_id])
         if answer is not None:
             results[number] = _result(answer)
     return results
+
+
+def _are_latest(ids: list[str], attributes: Mapping[str, Any]) -> bool:
+    """Whether the latest reply in a request asked for these calls: OpenAI's Responses have ids for items and calls."""
+    return [request.call_id for request in asked_before(attributes)[0]] == ids
 
 
 def _result(answer: Answered) -> Result:

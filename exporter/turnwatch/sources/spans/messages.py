@@ -55,6 +55,16 @@ def carries_reply(attributes: Mapping[str, Any]) -> bool:
     return has_flat_reply(attributes) or any(name in attributes for name in _NUMBERED_REPLY)
 
 
+def carries_request(attributes: Mapping[str, Any]) -> bool:
+    """Whether a model span carries the messages that the model was given."""
+    if not attributes:
+        return False
+    if any(attributes.get(name) for name in INPUTS):
+        return True
+    flat = next(numbered(attributes, OPENINFERENCE_IN, "message."), None)
+    return (flat or next(numbered(attributes, TRACELOOP_IN), None)) is not None
+
+
 def has_flat_reply(attributes: Mapping[str, Any]) -> bool:
     """Whether a model's reply stands in attributes of its own, as OpenInference has it."""
     return _FIRST_REPLY in attributes
@@ -153,8 +163,11 @@ def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
 
 
 def numbered(attributes: Mapping[str, Any], start: str, inner: str = "") -> Iterator[tuple[str, Any]]:
-    """The messages that are spread over attributes, a number of which stands for each: where they stand, and roles."""
-    number = 0
+    """The messages that are spread over attributes, a number of which stands for each: where they stand, and roles.
+
+    OpenInference begins with 1 where it keeps the first place for instructions and there are none.
+    """
+    number = 0 if f"{start}0.{inner}role" in attributes else 1
     while (role := attributes.get(f"{start}{number}.{inner}role")) is not None:
         yield f"{start}{number}.{inner}", role
         number += 1
@@ -177,6 +190,8 @@ def members(value: Any, *keys: str) -> Iterator[dict[str, Any]]:
     """The dictionaries in these lists of a dictionary, or in a list."""
     for found in map(value.get, keys) if isinstance(value, dict) else (value,):
         if isinstance(found, list):
+            if len(found) == 1 and isinstance(found[0], list):
+                found = found[0]  # LangChain's batches, of one prompt each
             yield from (member for member in found if isinstance(member, dict))
 
 

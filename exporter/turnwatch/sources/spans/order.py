@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
+from typing import Final
 
 from turnwatch.sources.spans.span import PassingSpans, SpanData
+
+# JavaScript's clock gives whole milliseconds for starts, and ends by them: an end may be off by as much.
+_MILLISECOND_NS: Final = 1_000_000
 
 
 def as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanData | PassingSpans]:
@@ -26,7 +30,8 @@ def as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanData
         if type(span) is SpanData:
             scopes.add(span.scope)
             ended[span.span_id] = end = span.end_ns
-            if end < latest or ended.get(span.parent_id, end) < end:
+            slack = 0 if span.start_ns % _MILLISECOND_NS else _MILLISECOND_NS
+            if end + slack < latest or ended.get(span.parent_id, end) < end:
                 is_in_order = False
             latest = end
     if is_in_order and len(scopes) <= 1:

@@ -1,19 +1,24 @@
-"""Tool calls that seem to have gone well, until no span inside them can tell that they failed.
+"""Tool calls of whose end their own span does not tell all: another is yet to say how they ended, or with what.
 
 The tool spans of some frameworks never say that a call failed; only a span inside does, of another instrumentation or
 of an MCP server, whose process sends its spans some seconds later. What has been counted and judged cannot be taken
 back, so the end of such a call waits for that span, and so do the ends of its turn's calls behind it. Which calls wait:
 those that went through an MCP client, until one of the tool's has waited in vain, and those of tools of whose calls a
 span inside has told before.
+
+Other tool spans leave the result out, and the model's next request has it. Calls of these wait for that request.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from typing import Final, final
+from collections.abc import Mapping
+from typing import Any, Final, final
 
 from turnwatch.core.turn import TurnState
+from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.facts import ToolFact
+from turnwatch.sources.spans.logs import Kept
 from turnwatch.sources.spans.scope import Scope, ToldTool, is_same_tool_call
 
 _TOOLS: Final = 10_000
@@ -23,22 +28,33 @@ _WAITING_BYTES: Final = 16_777_216
 
 @final
 class HeldCall:
-    """A call that has begun, and whose end is counted and judged when it is this one's turn."""
+    """A call that has begun, and whose end is counted and judged when it is this one's turn.
 
-    __slots__ = ("fact", "scope", "turn", "waits")
+    Attributes:
+        waits: For a span inside it.
+        lacks_result: It waits for the model's next request.
+    """
 
-    def __init__(self, fact: ToolFact, scope: Scope, turn: TurnState, *, waits: bool) -> None:
+    __slots__ = ("fact", "lacks_result", "scope", "turn", "waits")
+
+    def __init__(self, fact: ToolFact, scope: Scope, turn: TurnState, *, waits: bool, lacks_result: bool) -> None:
         self.fact = fact
         self.scope = scope
         self.turn = turn
         self.waits = waits
+        self.lacks_result = lacks_result
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it waits for anything."""
+        return self.waits or self.lacks_result
 
 
 class OpenOutcomes:
-    """Calls that wait for spans inside them.
+    """Calls that wait for spans inside them, or for the model's next request.
 
     Args:
-        seconds: How long at most; 0 where no span comes later than the one it lies in.
+        seconds: How long they wait for spans at most; 0 where no span comes later than the one it lies in.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -52,28 +68,47 @@ class OpenOutcomes:
 
     def holds(self, scope: Scope, turn: TurnState, fact: ToolFact) -> bool:
         """Whether the end of a call that has begun is not to be counted yet. Then it will be."""
-        if not self._seconds or scope.is_adopted:  # whoever ends an adopted turn does not wait
+        if scope.is_adopted:  # whoever ends an adopted turn does not wait
             return False
-        if fact.awaits is False:
-            waits = False
-            self.learn(fact.scope, fact.call.tool, tells=True)
-        else:
-            waits = fact.call.outcome == "ok" and (
-                self._tells_inside.get((fact.scope, fact.call.tool), fact.awaits) is True
-            )
+        waits = bool(self._seconds) and self._may_fail_inside(fact)
+        lacks_result = fact.call.result is None and scope.tells_results
         if scope.unended is None:
-            if not waits:
+            if not waits and not lacks_result:
                 return False
             scope.unended = deque()
-        held = HeldCall(fact, scope, turn, waits=waits)
+        held = HeldCall(fact, scope, turn, waits=waits, lacks_result=lacks_result)
         scope.unended.append(held)
-        if waits:
+        if held.is_open:
             self._by_span[fact.span_id] = held
-            self._new.append(held)
             self._bytes += fact.weight
+            if waits:
+                self._new.append(held)
             while self._bytes > _WAITING_BYTES and self._by_span:
                 self._end_wait(next(iter(self._by_span.values())))
         return True
+
+    def _may_fail_inside(self, fact: ToolFact) -> bool:
+        if fact.awaits is False:
+            self.learn(fact.scope, fact.call.tool, tells=True)
+            return False
+        return fact.call.outcome == "ok" and self._tells_inside.get((fact.scope, fact.call.tool), fact.awaits) is True
+
+    def hear_request(self, scope: Scope, messages: Mapping[str, Any], logged: Kept[str, Any]) -> None:
+        """Take from a model's next request what came of the calls of a turn that wait for it."""
+        waiting = [held for held in scope.unended or () if held.lacks_result]
+        if not waiting:
+            return
+        results = results_of([held.fact.call for held in waiting], messages, logged)
+        scope.tells_results = bool(results)
+        for number, held in enumerate(waiting):
+            held.lacks_result = False
+            result = results.get(number)
+            if result is not None:
+                held.fact.call.result = result.evidence
+                if result.failed:
+                    held.fact.fail(None)
+            if not held.waits:
+                self._end_wait(held)
 
     def of(self, span_id: int) -> ToolFact | None:
         """The call of a span, if it waits."""
@@ -87,7 +122,9 @@ class OpenOutcomes:
         self.learn(fact.scope, fact.call.tool, tells=True)
         held = self._by_span.get(fact.span_id)
         if held is not None:
-            self._end_wait(held)
+            held.waits = False
+            if not held.lacks_result:
+                self._end_wait(held)
 
     def told_beside(self, scope: Scope, fact: ToolFact) -> None:
         """A span of another instrumentation, not inside the call's own, has told of a call of this turn as well."""
@@ -111,7 +148,9 @@ class OpenOutcomes:
                 scope, tool = held.fact.scope, held.fact.call.tool
                 if (scope, tool) not in self._tells_inside:
                     self.learn(scope, tool, tells=False)
-                self._end_wait(held)
+                held.waits = False
+                if not held.lacks_result:
+                    self._end_wait(held)
         self._since.extend((now, held) for held in self._new if held.waits)
         self._new.clear()
 
@@ -125,7 +164,7 @@ class OpenOutcomes:
         """Count the end of a call, as soon as those before it in its turn have ended."""
         self._wait_no_more(held)
         queue = held.scope.unended
-        while queue and not queue[0].waits:
+        while queue and not queue[0].is_open:
             self._end(queue.popleft())
         if not queue:
             held.scope.unended = None
@@ -135,8 +174,7 @@ class OpenOutcomes:
         held.turn.end_call(held.fact.call)
 
     def _wait_no_more(self, held: HeldCall) -> None:
-        if held.waits:
-            held.waits = False
+        held.waits = held.lacks_result = False
+        if self._by_span.get(held.fact.span_id) is held:
+            del self._by_span[held.fact.span_id]
             self._bytes -= held.fact.weight
-            if self._by_span.get(held.fact.span_id) is held:
-                del self._by_span[held.fact.span_id]

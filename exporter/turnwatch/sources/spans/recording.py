@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from operator import attrgetter
 from typing import Final
 
@@ -10,7 +9,6 @@ from turnwatch.core.events import MISSING, ModelCall, ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
-from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.asked_for import asked_before_now, fill_arguments
 from turnwatch.sources.spans.complaints import Complaints
@@ -20,6 +18,7 @@ from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.messages import (
     asked_of,
     carries_reply,
+    carries_request,
     leaves_out_arguments,
     said_in,
     wants_tools,
@@ -27,6 +26,7 @@ from turnwatch.sources.spans.messages import (
 from turnwatch.sources.spans.only_agents import OnlyAgents
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.questions import Questions
+from turnwatch.sources.spans.rounds import note_start, round_of
 from turnwatch.sources.spans.scope import (
     SEVERAL,
     Fact,
@@ -47,8 +47,6 @@ _RECENT: Final = 8
 _NEVER_NS: Final = 2**63
 # How many model calls wait for second spans of themselves; those come within a batch.
 _HELD_MODELS: Final = 3
-# How many model calls are looked through for the one that asked for a tool call.
-_MODEL_STARTS: Final = 64
 
 
 class Recorder:
@@ -171,6 +169,8 @@ class Recorder:
         turn = scope.turn
         if turn is None:
             return
+        if scope.unended:
+            self._outcomes.hear_request(scope, fact.attributes, self._logs.results)
         if scope.asked:
             self._count_asked(scope, answers=fact)
         if scope.unread_reply is not None:
@@ -194,6 +194,8 @@ class Recorder:
         # span lacks may stand here.
         attributes = fact.attributes
         by_spans = scope.has_tools or (scope.agent_dialect is not None and scope.agent_dialect.tool_calls == "spans")
+        if not scope.recent_models:
+            scope.tells_results = carries_request(attributes)
         scope.reads_replies = fact.dialect.tool_calls == "either" and not by_spans and not fact.counted
         lacks_arguments = scope.lacks_arguments or leaves_out_arguments(attributes)
         if scope.reads_replies or lacks_arguments or not turn.tool_calls:
@@ -207,7 +209,7 @@ class Recorder:
                 scope.surely_unread = wants is True
         scope.recent_models = (*scope.recent_models[1 - _RECENT :], ToldModel(fact))
         if fact.dialect.arguments_in_logs:
-            scope.model_starts = sorted((*(scope.model_starts or ()), fact.start_ns))[-_MODEL_STARTS:]
+            note_start(scope, fact)
 
     def _say_unread(self, scope: Scope) -> None:
         """A reply asked for tools, and nothing says for which: the turn cannot be judged, and says so."""
@@ -229,7 +231,7 @@ class Recorder:
         turn = scope.turn
         if not asked or turn is None or scope.has_tools or not scope.reads_replies:
             return
-        results = results_of(asked, answered_to(answers.attributes), self._logs.results) if answers is not None else {}
+        results = results_of(asked, answers.attributes, self._logs.results) if answers is not None else {}
         scope.seen_by_mcp = None
         scope.unread_reply = None
         started = scope.last_ns * _NS if scope.last_ns else None
@@ -289,16 +291,7 @@ class Recorder:
         if call.args is MISSING and call.input_hash is None:
             scope.lacks_arguments = True
             fill_arguments(call, scope.asked or [])
-        if not turn.iterations:
-            # Without model spans, calls that overlap are taken for calls of one reply.
-            if fact.start_ns >= scope.round_end_ns:
-                scope.round += 1
-            scope.round_end_ns = max(scope.round_end_ns, fact.end_ns)
-            call.round = scope.round
-        elif scope.model_starts:
-            # The call may have waited for its log event while later model calls were counted.
-            later = len(scope.model_starts) - bisect_right(scope.model_starts, fact.start_ns)
-            call.round = max(turn.iterations - later, 1)
+        call.round = round_of(scope, fact, turn.iterations)
         if call.args is MISSING and call.input_hash is None:
             self._complain_of_arguments(scope, fact.dialect, fact.scope)
         turn.begin_call(call)
@@ -369,11 +362,8 @@ class Recorder:
             return
         for fact in calls_of(facts):
             scope.last_ns = max(scope.last_ns, fact.end_ns)
-            if fact.start_ns >= scope.round_end_ns:
-                scope.round += 1
-            scope.round_end_ns = max(scope.round_end_ns, fact.end_ns)
             if not turn.iterations:
-                fact.call.round = scope.round
+                fact.call.round = round_of(scope, fact, 0)
             self._complain_of_arguments(scope, fact.dialect, fact.scope)
             turn.begin_call(fact.call)
             turn.end_call(fact.call)

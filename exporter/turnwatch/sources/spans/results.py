@@ -17,6 +17,7 @@ _EMPTY_IS_MISSING: Final = frozenset(CONVENTIONS.tool["empty_is_missing"])
 _MESSAGE_REPR: Final = re.compile(r"content=(?P<quote>['\"])(?P<text>.*)(?P=quote) name=(?P<rest>.*)", re.DOTALL)
 # A result of Agno's written by repr().
 _FAILURE_REPR: Final = "status='failure' "
+_GEMINI_RESPONSE: Final = frozenset({"id", "name", "response"})
 _MAX_WRAPPERS: Final = 4
 
 
@@ -144,6 +145,10 @@ def _content(value: dict[str, Any], result: ToolResult) -> Any:
         result.tool = str(value["tool_name"])
         result.failed = result.failed or bool(value.get("is_error"))
         return value["raw_output"]
+    if value.keys() == _GEMINI_RESPONSE:
+        result.tool = str(value["name"] or result.tool)
+        result.call_id = str(value["id"] or result.call_id)
+        return value["response"]
     if "result" in value and value.keys() <= {"result", "is_error"}:
         result.failed = result.failed or bool(value.get("is_error"))
         return value["result"]

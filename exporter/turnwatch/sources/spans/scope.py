@@ -18,7 +18,7 @@ Fact = ToolFact | ModelFact
 _MAX_NESTING: Final = 64
 SEVERAL: Final = "\0several"
 _MAX_ORPHANS: Final = 64
-_MILLISECOND_NS: Final = 1_000_000
+MILLISECOND_NS: Final = 1_000_000
 
 
 @final
@@ -93,7 +93,8 @@ class Scope:
         replies_told: How many replies were among the messages of the longest request that an unread one was read from.
         without_usage: Who wrote the span of a model call that did not fail and tells of no tokens.
         model_starts: When the latest model calls began, where tool calls wait for log events while they come.
-        unended: Its calls from the first whose outcome may still change.
+        tells_results: The requests of its model say what came of the calls before them, as far as is known.
+        unended: Its calls from the first whose end is not known yet.
         due: When the turn is closed, in seconds of the feeder's clock; None while it is open.
     """
 
@@ -137,6 +138,7 @@ class Scope:
         "since",
         "stop_reason",
         "surely_unread",
+        "tells_results",
         "tools_by",
         "trace_id",
         "turn",
@@ -185,6 +187,7 @@ class Scope:
         self.unread_reply: Dialect | None = None
         self.replies_told = 0
         self.surely_unread = False
+        self.tells_results = False
         self.lacks_arguments = False
         self.saw_usage = False
         self.without_usage: tuple[Dialect, str] | None = None
@@ -343,6 +346,6 @@ def _slack_ns(one: Fact | ToldTool | ToldModel, other: Fact) -> int:
 
     JavaScript's clock gives whole milliseconds, rounded down: a span that starts on one may lie up to one later.
     """
-    if one.scope == other.scope or (one.start_ns % _MILLISECOND_NS and other.start_ns % _MILLISECOND_NS):
+    if one.scope == other.scope or (one.start_ns % MILLISECOND_NS and other.start_ns % MILLISECOND_NS):
         return 0
-    return _MILLISECOND_NS
+    return MILLISECOND_NS
