@@ -425,6 +425,17 @@ def test_stale_calls_count_rounds_of_the_same_answer():
     assert seen == [0, 2, 0, 0, 2, 3]
 
 
+def test_a_call_that_is_made_again_after_much_news_is_not_stale():
+    engine = Engine()
+    seen = []
+    for number in range(30):
+        looked_up = call("read_file", {"path": "plan.md"}, "the plan")
+        engine.observe(looked_up if number % 10 == 0 else call("search", {"q": number}, f"article {number}"))
+        seen.append(engine.last.stale_calls)
+    assert max(seen) == 1
+    assert engine.verdict is None
+
+
 def test_whether_the_latest_call_goes_on_with_a_stuck_pattern():
     engine = Engine()
     seen = []

@@ -129,6 +129,28 @@ def test_a_conversation_counts_turns_not_calls():
     assert [verdict.severity for verdict in found if verdict] == ["warn"]
 
 
+def test_a_user_who_asks_a_supervisor_again_makes_no_loop_though_its_sub_agent_began_first():
+    watch = Watch()
+    turns = []
+    for _ in range(8):
+        child = speak(watch, "helper", tool="grep", args={"x": "INC-1"}, result="open")
+        boss = speak(watch, "boss", tool="search", args={"q": "open incidents"}, result="INC-1")
+        boss.adopt(child)
+        turns += [child, boss]
+    assert severities(turns) == []
+
+
+def test_a_supervisor_and_its_sub_agents_that_go_on_without_a_user_are_a_loop():
+    watch = Watch()
+    turns = []
+    for number in range(8):
+        child = speak(watch, "helper", tool="grep", args={"x": "INC-1"}, result="open")
+        boss = speak(watch, f"boss {number % 2}", tool="search", args={"q": "open incidents"}, result="INC-1")
+        boss.adopt(child)
+        turns += [child, boss]
+    assert "stuck" in severities(turns)
+
+
 def test_agents_that_look_once_each_for_themselves_are_no_loop():
     watch = Watch()
     turns = [

@@ -47,6 +47,11 @@ class ConversationState:
         self.turns = 0
         self.last_active = 0.0
 
+    def adopted(self, agent: str) -> None:
+        """Note that a turn of this agent was a sub-agent's of one that began behind it."""
+        with self.judging:
+            self.engine.adopted(agent)
+
     def identical_calls(self, tool: str, input_hash: str) -> int:
         """How often this (tool, input hash) was called over all turns, as far as remembered."""
         return self.keys.count(key_of(tool, input_hash))

@@ -126,12 +126,11 @@ class TurnState(TurnCounts):
     def _end_call(self, call: ToolCall) -> Verdict | None:
         watch = self.watch
         started = call.started
+        if call.ended is None and started is not None:
+            call.ended = watch.clock()
+        ended = watch.clock() if call.ended is None else call.ended
         if started is None:
-            started = ended = watch.clock() if call.ended is None else call.ended
-        else:
-            if call.ended is None:
-                call.ended = watch.clock()
-            ended = call.ended
+            started = ended
         new, repeat_result, stale_calls = self._judge(call)
         call.canonical = call.identity = None  # calls are kept, at 4 KB of orjson's each, or filled anew for the next
         with watch.lock:
@@ -254,9 +253,9 @@ class TurnState(TurnCounts):
 
     def _end_model(self, call: ModelCall) -> Verdict | None:
         watch = self.watch
-        if call.ended is None and call.started is not None:
-            call.ended = watch.clock()
         ended = watch.clock() if call.ended is None else call.ended
+        if call.started is not None:
+            call.ended = ended
         if not is_plain_name(call.model):
             call.model = name_of(call.model)
         usage, spend = call.usage, call.spend_usd
@@ -343,6 +342,8 @@ class TurnState(TurnCounts):
                 above.series.spend.put(above.total_spend_usd, expires)
                 above.series.tokens.put(above.total_tokens, expires)
                 above = above.parent
+        if self._conversation is not None and self._conversation is child._conversation:
+            self._conversation.adopted(child.agent)
 
     def join_conversation(self, conversation_id: str) -> None:
         """Say to which conversation the turn belongs, where that shows only after it has begun.

@@ -93,3 +93,20 @@ def test_an_agent_inside_a_tool_has_its_callers_turn_above_it_in_any_order(story
 def test_a_graph_is_an_agents_and_a_node_or_chain_is_not(name, metadata, agent):
     span = Story().span(name, {"openinference.span.kind": "CHAIN", "metadata": json.dumps(metadata)})
     assert graph_name(span) == agent
+
+
+def test_a_user_who_asks_a_supervisor_again_makes_no_loop(story):
+    said = {"attributes": {"gen_ai.conversation.id": "thread"}}
+    for number in range(6):
+        boss, helper, at = 10 * number + 1, 10 * number + 2, 7200 * number
+        where = {"trace": number + 1}
+        story.feed(
+            story.tool(boss, at=at + 1, name="search", attributes={"gen_ai.tool.call.result": "INC-1"}, **where),
+            story.tool(helper, at=at + 2, name="grep", attributes={"gen_ai.tool.call.result": "open"}, **where),
+            story.agent(helper, boss, at=at + 1.5, seconds=2, name="helper", **said, **where),
+            story.agent(boss, at=at, seconds=9, name="boss", **said, **where),
+        )
+        story.pass_time(30)
+    story.all_turns()
+    assert [turn.agent for turn in story.ended] == ["helper", "boss"] * 6
+    assert [verdict for turn in story.ended for verdict in turn.verdicts] == []

@@ -12,15 +12,16 @@ from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
 from turnwatch.core.engine.identity import default_volatile_keys, identity
 from turnwatch.core.engine.memory import Answer, Memory, Question
+from turnwatch.core.engine.root_turns import RootTurns
 from turnwatch.core.engine.seen import Seen
 from turnwatch.core.engine.streaks import Trouble
 from turnwatch.core.engine.teammates import Teammates
 from turnwatch.core.engine.thresholds import Thresholds
+from turnwatch.core.engine.told import Told
 from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.verdict import SEVERITY_RANK, Mode, Verdict
 
-_MAX_TOOLS: Final = 256
 _THRESHOLDS: Final = Thresholds()
 _NOTHING: Final = Seen()  # the most frequent one, shared by all; see _noted()
 
@@ -54,13 +55,12 @@ class Engine:
         "_monologue",
         "_novel",
         "_refrains",
-        "_reported",
-        "_root_agent",
+        "_roots",
         "_round",
         "_round_id",
-        "_said",
         "_t",
         "_teammates",
+        "_told",
         "_trouble",
         "_turns_are_rounds",
         "_volatile_keys",
@@ -96,7 +96,7 @@ class Engine:
         self._novel = self._worked = self._acts = 0
         self._round = 0
         self._round_id: int | None = None
-        self._root_agent: str | None = None
+        self._roots = RootTurns() if self._turns_are_rounds else None
         self._in_child_turn = False
         self._deep = 0
         self._deep_round = -1
@@ -105,8 +105,7 @@ class Engine:
         self._trouble: Trouble | None = None
         self._monologue: replies.Monologue | None = None
         self._blind: deque[tuple[int, int]] | None = None
-        self._reported: dict[tuple[str, str], int] | None = None
-        self._said = (-1, -1, -1)
+        self._told: Told | None = None
 
     @property
     def mode(self) -> Mode:
@@ -134,11 +133,13 @@ class Engine:
         """
         self._round += 1
         self._in_child_turn = child
-        if child:
-            return
-        if agent == self._root_agent:
+        if not child and self._roots is not None and self._roots.begin(agent):
             self._start_epoch()
-        self._root_agent = agent
+
+    def adopted(self, agent: str) -> None:
+        """Tell an engine of a conversation that a turn of this agent was a sub-agent's, which shows only now."""
+        if self._roots is not None and self._roots.adopted(agent):
+            self._start_epoch()
 
     def observe(self, call: ToolCall, agent: str = "") -> Verdict | None:
         """Judge one more call, when its result is known.
@@ -301,14 +302,15 @@ class Engine:
         if known:
             patient = waits or (answer.paced and answer.wait is not None and not changes)
             polled = polling.polled(call.tool, answer, t) if patient else None
+            still = self._stands_still(answer.novel_at_first, answer.rounds, t.stale_novel)
             if not answer.nearly and question.in_round == 1:
                 # What is meant to be asked again is one round until it is stuck, or every third poll would page.
                 waiting = waits and (polled is None or polled.severity != "stuck")
-                self._noted().stale_calls = 1 if waiting else answer.rounds
+                self._noted().stale_calls = answer.rounds if still and not waiting else 1
             if patient:
                 findings.append(polled)
                 return
-            if self._stands_still(answer.novel_at_first, answer.rounds, t.stale_novel):
+            if still:
                 findings.append(repeating.stale(call.tool, answer, t))
         if not news and not changed and (known or asks_in_words(call)):
             self._note_news(seen_before, findings)
@@ -362,26 +364,14 @@ class Engine:
         findings.append(repeating.cycle(answer, self._deep, t))
 
     def _report(self, tool: str, findings: list[Finding | None]) -> Verdict | None:
-        """The worst finding as a verdict, unless it says nothing new.
-
-        One standstill is one verdict of each severity: rules that see the same calls from another side wait
-        until there is news. And a kind of loop on a tool is told once in each severity.
-        """
         found = worst([finding for finding in findings if finding is not None])
         if found is None:
             return None
         if found.severity == "stuck":
             self._noted().stuck = True
-        rank = SEVERITY_RANK[found.severity]
-        epoch, novel, said = self._said
-        if (epoch, novel) == (self._epoch, self._novel) and said >= rank:
+        self._told = self._told or Told()
+        if not self._told.is_news(found, tool, (self._epoch, self._novel)):
             return None
-        where = (found.kind, tool)
-        reported = self._reported = self._reported or {}
-        if reported.get(where, -1) >= rank or len(reported) >= _MAX_TOOLS:
-            return None
-        reported[where] = rank
-        self._said = (self._epoch, self._novel, rank)
         verdict = Verdict(
             kind=found.kind,
             severity=found.severity,
@@ -394,6 +384,6 @@ class Engine:
             unchanged=found.unchanged,
             clears=found.clears,
         )
-        if self.verdict is None or rank > SEVERITY_RANK[self.verdict.severity]:
+        if self.verdict is None or SEVERITY_RANK[found.severity] > SEVERITY_RANK[self.verdict.severity]:
             self.verdict = verdict
         return verdict
