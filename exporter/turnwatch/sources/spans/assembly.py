@@ -188,8 +188,8 @@ class Assembler:
                 self._pass_through(span, dialect, now)
                 return
             self._calls.take_model(span, model_fact(span, dialect), now)
-        elif role == "agent" or graph_name(span):
-            self._take_agent(span, dialect, now)
+        elif (graph := graph_name(span)) or role == "agent":
+            self._take_agent(span, dialect, graph, now)
         else:
             self._pass_through(span, dialect, now)
             return
@@ -208,8 +208,8 @@ class Assembler:
 
     # Spans round calls
 
-    def _take_agent(self, span: SpanData, dialect: Dialect, now: float) -> None:
-        name = own_name(span, dialect)
+    def _take_agent(self, span: SpanData, dialect: Dialect, graph: str, now: float) -> None:
+        name = graph or own_name(span, dialect)
         below = self._places.take(span.span_id)
         if not name or dialect.agent_per_step or (below is not None and below.key != span.span_id):
             if below is not None:
@@ -223,7 +223,7 @@ class Assembler:
         scope = below or Scope(span.span_id, span.trace_id, now)
         scope.agent = name
         scope.is_agent = True
-        scope.saw_agent = scope.saw_agent or not scope.is_empty or not graph_name(span)
+        scope.saw_agent = scope.saw_agent or not scope.is_empty or not graph
         about_agent(scope, span, dialect)
         if scope.is_empty and span.parent_id:
             # A wrapper, or an agent that made no call: whoever is above learns its name.

@@ -6,7 +6,6 @@ from typing import Final
 
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.facts import ToolFact, agent_name, conversation_of, service_name
-from turnwatch.sources.spans.graphs import graph_name
 from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
@@ -64,9 +63,8 @@ def is_another(agent: str, caller: str) -> bool:
 
 
 def own_name(span: SpanData, dialect: Dialect) -> str:
-    """The name that an agent's own span gives it, or an empty text."""
-    name = graph_name(span) or agent_name(span, dialect)
-    name = name or shortened(str(span.attributes.get(dialect.agent_name_in) or ""))
+    """The name that an agent's own span gives it, unless it is a graph's, or an empty text."""
+    name = agent_name(span, dialect) or shortened(str(span.attributes.get(dialect.agent_name_in) or ""))
     return spoken_name(span.name, dialect) if not name and dialect.agent_named_by_span else name
 
 

@@ -77,13 +77,14 @@ class InProcessAssembler(Assembler):
             return self._announce_own(span)
         if not says_its_role(span, dialect):
             return False
-        role = role_of(span, dialect)
-        if role == "agent" and adopted is not None and adopted.turn is not None and not own_name(span, dialect):
-            self._places.came(span.span_id, adopted)
-            self._announced[span.span_id] = None
-            return True
-        if role == "agent" or graph_name(span):
-            return self._announce_agent(span, dialect, now)
+        role, graph = role_of(span, dialect), graph_name(span)
+        if graph or role == "agent":
+            name = graph or own_name(span, dialect)
+            if not name and adopted is not None and adopted.turn is not None:
+                self._places.came(span.span_id, adopted)
+                self._announced[span.span_id] = None
+                return True
+            return self._announce_agent(span, dialect, name, now)
         if role in ("step", "container") and (span.parent_id or adopted is not None):
             self._alias(span, now)
             return True
@@ -104,8 +105,7 @@ class InProcessAssembler(Assembler):
             self._places.leave(span.span_id)
         super()._take(span, now)
 
-    def _announce_agent(self, span: SpanData, dialect: Dialect, now: float) -> bool:
-        name = own_name(span, dialect)
+    def _announce_agent(self, span: SpanData, dialect: Dialect, name: str, now: float) -> bool:
         if not name and dialect.agent_in_span_name and self._places.has_come(span.parent_id):
             name = span.name  # the outermost is called after the workflow, and has nothing above it
         if not name:  # many say it only at their end
