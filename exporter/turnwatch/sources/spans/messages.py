@@ -283,26 +283,15 @@ def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
         if calls[0].call_id:
             return calls
         return with_ids(calls, asked_in(json_of(attributes.get("output.value"))))
-    calls = _calls_at(attributes, f"{_TRACELOOP_OUT}0.tool_calls.{{}}.")
-    return calls or _asked_one_by_one(attributes) or _asked_joined(attributes)
+    calls = _calls_at(attributes, _TRACELOOP_OUT + "0.tool_calls.{}.")
+    calls = calls or _calls_at(attributes, _TRACELOOP_OUT + "{}.function_call.")  # LiteLLM numbers calls, without ids
+    return calls or _asked_joined(attributes)
 
 
 def with_ids(found: list[T], sent: Iterator[T]) -> list[T]:
     """The same calls or results with the calls' ids, which messages as they were sent have and those on spans lack."""
     whole = list(sent)
     return whole if len(whole) == len(found) else found
-
-
-def _asked_one_by_one(attributes: Mapping[str, Any]) -> list[Asked]:
-    """LiteLLM numbers the calls of a reply and leaves their ids out."""
-    calls: list[Asked] = []
-    while len(calls) < MAX_CALLS:
-        call = f"{_TRACELOOP_OUT}{len(calls)}.function_call."
-        tool = attributes.get(call + "name")
-        if tool is None:
-            break
-        calls.append(_asked(tool, attributes.get(call + "arguments"), None))
-    return calls
 
 
 def _asked_joined(attributes: Mapping[str, Any]) -> list[Asked]:
