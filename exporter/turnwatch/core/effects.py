@@ -27,7 +27,7 @@ def changes_state(call: ToolCall) -> bool | None:
         return True
     guess = _by_name(call.tool)
     if guess is _RUNS_CODE:
-        command = _command(call.args)
+        command = _told_to(guess, call.args)
         return writes(command) if command is not None else None
     if guess is _WAITS or guess is _TALKS:
         return False
@@ -43,7 +43,7 @@ def is_polling(call: ToolCall) -> bool:
     guess = _by_name(call.tool)
     if guess is _WAITS:
         return True
-    command = _command(call.args) if guess is _RUNS_CODE else _action(call.args) if guess is None else None
+    command = _told_to(guess, call.args) if guess is _RUNS_CODE or guess is None else None
     return command is not None and sleeps(command)
 
 
@@ -61,7 +61,7 @@ def runs_code(call: ToolCall) -> bool:
     guess = _by_name(call.tool)
     if guess is not None:
         return guess is _RUNS_CODE
-    action = _action(call.args)
+    action = _told_to(None, call.args)
     return action is not None and not _is_one_word(action)
 
 
@@ -123,9 +123,6 @@ def _by_name(tool: str) -> str | None:
     return _RUNS_CODE if words[-1] in _CODE_WORDS else None
 
 
-_COMMAND_KEYS: Final = ("command", "cmd", "code", "query", "sql", "script", "statement", "input", "source")
-
-
 def _given(args: object) -> object:
     """The arguments, read where they come as JSON text: that is what a model sends, and many sources pass it on."""
     if type(args) is str and args[:1] == "{":
@@ -136,17 +133,28 @@ def _given(args: object) -> object:
     return args
 
 
-def _command(args: object) -> str | None:
-    args = _given(args)
-    if type(args) is dict:
-        for key in _COMMAND_KEYS:
-            value = args.get(key)
-            if isinstance(value, str):
-                return value
-            if isinstance(value, list):
-                return " ".join(str(part) for part in value)
+# The first argument of these names tells.
+_COMMANDS: Final = ("command", "cmd", "code", "query", "sql", "script", "statement", "input", "source")
+_ACTIONS: Final = ("command", "cmd", "action", "operation", "method", "code", "script", "sql")
+_HAS_ACTION: Final = frozenset(_ACTIONS)
+
+
+def _told_to(guess: str | None, args: object) -> str | None:
+    """What a tool is told to do: the command of one that runs code, else the action, where an argument says it."""
+    is_code = guess is _RUNS_CODE
+    if type(args) is not dict:
+        args = _given(args)
+        if type(args) is not dict:
+            return args if is_code and isinstance(args, str) else None
+    if not is_code and _HAS_ACTION.isdisjoint(args):
         return None
-    return args if isinstance(args, str) else None
+    for name in _COMMANDS if is_code else _ACTIONS:
+        value = args.get(name)
+        if isinstance(value, str):
+            return value
+        if is_code and isinstance(value, list):
+            return " ".join(map(str, value))
+    return None
 
 
 def asks_in_words(call: ToolCall) -> bool:
@@ -174,21 +182,7 @@ def _searches(tool: str) -> bool:
 
 
 # An action is one word or a few joined (add_comment, orders/create), and the rest is a command.
-_ACTION_KEYS: Final = ("command", "cmd", "action", "operation", "method", "code", "script", "sql")
-_HAS_ACTION: Final = frozenset(_ACTION_KEYS)
 _ACTION: Final = re.compile(r"\w[\w./:-]{,63}")
-
-
-def _action(args: object) -> str | None:
-    """What a tool whose name does not tell is asked to do, where an argument says it."""
-    if type(args) is not dict:
-        args = _given(args)
-    if type(args) is dict and not _HAS_ACTION.isdisjoint(args):
-        for key in _ACTION_KEYS:
-            value = args.get(key)
-            if isinstance(value, str):
-                return value
-    return None
 
 
 def _is_one_word(action: str) -> bool:
@@ -196,7 +190,7 @@ def _is_one_word(action: str) -> bool:
 
 
 def _by_action(args: object) -> bool | None:
-    action = _action(args)
+    action = _told_to(None, args)
     if action is None:
         return None
     if _is_one_word(action):
