@@ -103,8 +103,8 @@ class Case:
         return {field for what in self.lacks() for field in FIELDS[what]}
 
     @property
-    def agents(self):
-        """Of a case with several agents: each turn's agent, its model calls and its tool calls."""
+    def team(self):
+        """Of a team of agents: each turn's agent, its model calls and its tool calls, as the turns began."""
         return [tuple(turn) for turn in self.truth.get("turns", ())]
 
     @property
@@ -124,11 +124,7 @@ class Case:
         )
 
     def _turns(self, scenario):
-        if "agents" in self.truth:
-            return sum(agent["turns"] for agent in self.truth["agents"].values())
-        if self.agents:
-            return len(self.agents)
-        return _TURNS.get(self.name if self.name == "turns" else scenario, 1)
+        return len(self.team) or _TURNS.get(self.name if self.name == "turns" else scenario, 1)
 
 
 @dataclass

@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from tests.sources.spans.corpus import batches, cases, measure
 from tests.sources.spans.story import TRACE, Story
 
 from turnwatch.core.watch import Watch
-from turnwatch.sources.spans.file_turns import iter_turns
 from turnwatch.sources.spans.messages import said_in
 from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.teams import Teams
@@ -192,26 +190,3 @@ NO_TEXTS = {
 @pytest.mark.parametrize("case", NO_TEXTS)
 def test_what_is_no_reply_in_words_has_no_text(case):
     assert said_in(NO_TEXTS[case]) == ""
-
-
-TEAMS = [case for case in cases() if "agents" in case.truth]
-
-
-@pytest.mark.parametrize("way", ["sdk-json", "otlp-protobuf"])
-@pytest.mark.parametrize("case", TEAMS, ids=str)
-def test_a_captured_teams_calls_are_each_agents_own(case, way):
-    found = {}
-    for turn in measure(batches(case, way)).turns:
-        counts = found.setdefault(turn.agent, {"turns": 0, "model_calls": 0, "tool_calls": 0})
-        counts["turns"] += 1
-        counts["model_calls"] += turn.iterations
-        counts["tool_calls"] += turn.tool_calls
-    assert found == case.truth["agents"]
-
-
-@pytest.mark.parametrize("case", TEAMS, ids=str)
-def test_a_captured_team_is_stuck_where_its_agents_ask_each_other_and_else_not(case):
-    turns = [read.turn for read in iter_turns(case.files("sdk-json"))]
-    verdicts = [turn.verdict.severity for turn in turns if turn.verdict]
-    assert ("stuck" in verdicts) is case.truth["stuck"]
-    assert case.truth["stuck"] or not verdicts
