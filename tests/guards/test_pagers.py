@@ -113,6 +113,7 @@ def test_a_full_queue_drops_and_counts_and_never_waits():
     assert pager.flush()
 
 
+# Python 3.12 and later warn of it.
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_has_a_thread_of_its_own(receiver):
     pager = tw.Pager(tw.webhook(receiver.url))

@@ -60,7 +60,7 @@ def test_a_panel_shows_something_and_only_what_its_legend_names(prometheus, uid,
         assert result, f"nothing for {target['expr']}"
         assert len(result) <= 60
         named = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
-        if panel["type"] not in {"table", "state-timeline"}:
+        if panel["type"] != "table":
             for series in result:
                 assert named == series["metric"].keys(), target["expr"]
 

@@ -41,7 +41,7 @@ def test_nothing_is_counted_twice(case, way):
 @pytest.mark.parametrize(("case", "way"), READABLE)
 def test_what_the_spans_lack_is_said(case, way):
     found, lacks = found_in(case, way), case.lacks()
-    if "arguments" in lacks and found.turns and case.name not in ("code_agent", "error"):
+    if "arguments" in lacks and found.turns:
         assert found.missing_arguments > 0
         assert all(turn.verdict is None for turn in found.turns)
     if lacks.isdisjoint({"arguments", "arguments of all calls"}):
