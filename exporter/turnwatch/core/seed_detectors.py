@@ -14,6 +14,7 @@ from typing import Final
 from turnwatch.core.events import MISSING
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.hashing import input_hash
+from turnwatch.core.latest import keep_latest
 from turnwatch.errors import LoopDetected
 
 _MAX_CONVERSATIONS: Final = 10_000
@@ -135,10 +136,8 @@ class _Recent:
         wider = self._wider.add(key)
         if self._window is not None:
             return self._window.add(key), wider
-        count = self._ever[key] = self._ever.get(key, 0) + 1
-        self._ever.move_to_end(key)
-        if len(self._ever) > _MAX_KEYS:
-            self._ever.popitem(last=False)
+        count = self._ever.get(key, 0) + 1
+        keep_latest(self._ever, key, count, _MAX_KEYS)
         return count, max(count, wider)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.forking import fork_safe_lock
+from turnwatch.core.latest import keep_latest
 from turnwatch.errors import MissingExtraError, SettingsError, TurnwatchError
 
 if TYPE_CHECKING:
@@ -190,10 +191,7 @@ class RedisKills:
                 return True
             raise
         with self._lock:
-            self._answers[conversation_id] = (now, answer)
-            self._answers.move_to_end(conversation_id)
-            while len(self._answers) > MAX_IN_MEMORY:
-                self._answers.popitem(last=False)
+            keep_latest(self._answers, conversation_id, (now, answer), MAX_IN_MEMORY)
         return answer
 
     def kill(self, conversation_id: str) -> None:

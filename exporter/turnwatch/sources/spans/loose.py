@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from turnwatch.core.events import ToolCall
+from turnwatch.core.latest import keep_latest
 from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.arguments import may_be_arguments_of
 from turnwatch.sources.spans.facts import ModelFact, is_same_tool_name
 from turnwatch.sources.spans.messages import Asked, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.scope import Scope, ToldModel, is_same_model_call
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _REMEMBERED: Final = 10_000
 # How many turns are looked through for the one that asked for a tool call.
@@ -68,8 +66,8 @@ class LooseCalls:
     def _note(self, asked: list[Asked], scope: Scope) -> bool:
         called = [request for request in asked if request.call_id]
         for request in called:
-            _put(self._by_call_id, request.call_id, scope)
-        _put(self._asking, scope, called, _ASKING)
+            keep_latest(self._by_call_id, request.call_id, scope, _REMEMBERED)
+        keep_latest(self._asking, scope, called, _ASKING)
         return bool(called)
 
     def asked_for(self, call: ToolCall, service: str) -> Scope | None:
@@ -94,10 +92,10 @@ class LooseCalls:
     def goes_on(self, scope: Scope, fact: ModelFact, attributes: Mapping[str, Any], conversation: str | None) -> bool:
         """Note what the reply asked for; False when it asked for nothing, which ends the turn."""
         if fact.response_id:
-            _put(self._by_reply, fact.response_id, (ToldModel(fact), scope))
+            keep_latest(self._by_reply, fact.response_id, (ToldModel(fact), scope), _REMEMBERED)
         goes_on = self._note(scope.asked or (asked_of(fact.attributes) if scope.has_tools else []), scope)
         if conversation is not None:
-            _put(self._by_conversation, conversation, scope)
+            keep_latest(self._by_conversation, conversation, scope, _REMEMBERED)
         if goes_on:
             return True
         return conversation is not None and not carries_reply(attributes) and wants_tools(attributes) is True
@@ -110,10 +108,3 @@ def _asks_for(request: Asked, call: ToolCall) -> bool:
     if call.call_id:
         return request.call_id == call.call_id
     return may_be_arguments_of(request.arguments, call.args)
-
-
-def _put(index: OrderedDict[K, V], key: K, value: V, bound: int = _REMEMBERED) -> None:
-    index[key] = value
-    index.move_to_end(key)
-    if len(index) > bound:
-        index.popitem(last=False)

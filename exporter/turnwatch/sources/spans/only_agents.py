@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
+from turnwatch.core.latest import keep_latest
 from turnwatch.sources.spans.scope import Scope
 
 # Of how many services the agent's name is remembered.
@@ -23,10 +24,6 @@ class OnlyAgents:
 
     def learn(self, scope: Scope) -> None:
         """Take note of a turn's agent."""
-        if not scope.agent or not scope.service:
-            return
-        known = self._of.setdefault(scope.service, scope.agent)
-        if known != scope.agent:
-            self._of[scope.service] = ""
-        if len(self._of) > _SERVICES:
-            self._of.popitem(last=False)
+        if scope.agent and scope.service:
+            is_only = self._of.get(scope.service, scope.agent) == scope.agent
+            keep_latest(self._of, scope.service, scope.agent if is_only else "", _SERVICES)

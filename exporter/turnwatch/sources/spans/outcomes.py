@@ -15,6 +15,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any, Final, final
 
+from turnwatch.core.latest import keep_latest
 from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.facts import ToolFact
@@ -136,9 +137,7 @@ class OpenOutcomes:
 
     def learn(self, scope: str, tool: str, *, tells: bool) -> None:
         """Note whether spans inside this tool's calls tell how those ended, where this scope wrote the calls' own."""
-        self._tells_inside[scope, tool] = tells
-        if len(self._tells_inside) > _TOOLS:
-            self._tells_inside.popitem(last=False)
+        keep_latest(self._tells_inside, (scope, tool), tells, _TOOLS)
 
     def tick(self, now: float) -> None:
         """Let time pass."""

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
+from turnwatch.core.latest import keep_latest
 from turnwatch.sources.spans.messages import question_in
 
 _MAX_QUESTIONS: Final = 16_384
@@ -28,8 +29,5 @@ class Questions:
             return False
         key = hash((conversation_id, question))
         is_new = key not in self._asked
-        self._asked[key] = None
-        self._asked.move_to_end(key)
-        if len(self._asked) > _MAX_QUESTIONS:
-            self._asked.popitem(last=False)
+        keep_latest(self._asked, key, None, _MAX_QUESTIONS)
         return is_new

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from typing import Final
 from weakref import ref
 
+from turnwatch.core.latest import keep_latest
 from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.scope import Scope
 
@@ -50,10 +51,7 @@ class Teams:
         """Note a turn that has been opened."""
         if scope.agent and scope.trace_id and turn.conversation_id is None and turn.parent is None:
             turn.agent = scope.agent
-            self._traces[scope.trace_id] = (scope.agent, ref(turn))
-            self._traces.move_to_end(scope.trace_id)
-            if len(self._traces) > _TRACES:
-                self._traces.popitem(last=False)
+            keep_latest(self._traces, scope.trace_id, (scope.agent, ref(turn)), _TRACES)
 
     def join(self, scope: Scope, turn: TurnState) -> None:
         """Take note of what an agent's own span says of its turn, which was opened before that came."""

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, final
 
+from turnwatch.core.latest import keep_latest
 from turnwatch.sources.spans.facts import ModelFact
 from turnwatch.sources.spans.messages import asked_of, carries_reply, has_flat_reply, reply_text
 from turnwatch.sources.spans.scope import Scope, ToldModel, is_same_model_call
@@ -53,9 +54,7 @@ class ToldAgain:
 
     def wait(self, scope: Scope, now: float) -> None:
         """Have a call, which this scope holds, wait to be told of again."""
-        self._waiting[scope] = now
-        if len(self._waiting) > _REMEMBERED:
-            self._waiting.popitem(last=False)
+        keep_latest(self._waiting, scope, now, _REMEMBERED)
 
     def waited_in_vain(self, now: float) -> list[Scope]:
         """The scopes of calls of which nobody told again in time. They wait no longer."""
@@ -64,7 +63,8 @@ class ToldAgain:
             scope, _ = self._waiting.popitem(last=False)
             if waits(scope):
                 scopes.append(scope)
-                self._happens.setdefault(scope.service, False)
+                if scope.service not in self._happens:
+                    keep_latest(self._happens, scope.service, False, _SERVICES)
         return scopes
 
     def note_alone(self, fact: ModelFact, scope: Scope) -> None:
@@ -100,9 +100,7 @@ class ToldAgain:
     def _taken(self, calls: _ByReply, fact: ModelFact) -> Scope | None:
         scope = calls.take(fact)
         if scope is not None:
-            self._happens[scope.service] = True
-            if len(self._happens) > _SERVICES:
-                self._happens.popitem(last=False)
+            keep_latest(self._happens, scope.service, True, _SERVICES)
         return scope
 
 
@@ -133,10 +131,8 @@ class _ByReply:
         """Remember a call under each of these."""
         told = _Told(fact, scope)
         for reply in replies:
-            self.calls[reply] = [*self.calls.get(reply, ())[-_SAME_REPLIES:], told]
-            self.calls.move_to_end(reply)
-            if len(self.calls) > _REMEMBERED:
-                self.calls.popitem(last=False)
+            same = [*self.calls.get(reply, ())[-_SAME_REPLIES:], told]
+            keep_latest(self.calls, reply, same, _REMEMBERED)
 
     def take(self, fact: ModelFact) -> Scope | None:
         """The scope of the call that this span tells of as well."""
