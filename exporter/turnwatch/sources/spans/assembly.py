@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, KeysView
 from typing import Final
 
-from turnwatch.core.events import MISSING
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.sources.spans.above import Above
+from turnwatch.sources.spans.awaited_arguments import AwaitedArguments
 from turnwatch.sources.spans.calls import Calls
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import ToolFact, model_fact, tool_fact
+from turnwatch.sources.spans.facts import model_fact, tool_fact
 from turnwatch.sources.spans.graphs import graph_name
 from turnwatch.sources.spans.hints import about_agent, about_root, give_hints, own_name, spoken_name
-from turnwatch.sources.spans.logs import LogData, call_key
+from turnwatch.sources.spans.logs import LogData
 from turnwatch.sources.spans.order import as_they_ended
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import CallPlace, Places
@@ -37,9 +37,6 @@ from turnwatch.sources.spans.span import PassingSpans, SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 from turnwatch.sources.spans.turns import Turns
 
-# Spans and log events are sent in batches of their own, each some seconds after it was begun.
-_LOGS_SECONDS: Final = 10.0
-_WAITING_BYTES: Final = 16_777_216
 # Spans whose parents' ids go round in a circle would be looked for without end.
 _MAX_ROUNDS: Final = 32
 # Nothing that waits for time waits so exactly that it must be looked for more often.
@@ -86,11 +83,8 @@ class Assembler:
         )
         self._above = Above(self._places, self._turns)
         self._calls = Calls(self._places, self._above, self._turns, self._outcomes)
+        self._arguments = AwaitedArguments(self._turns.logs, grace_seconds)
         self._spans: dict[str, int] = {}
-        # Tool spans whose arguments come as log events, by call id and until when they wait
-        self._without_arguments: dict[str, tuple[SpanData, float]] = {}
-        self._waiting_bytes = 0
-        self._is_flushing = False
         self._ticked = float("-inf")
         self._announced: dict[int, None] = {}  # spans seen while they were open (see in_process)
 
@@ -177,7 +171,8 @@ class Assembler:
             if fact.call.tool in dialect.step_tools:
                 self._pass_through(span, dialect, now)
             elif role == "tool":
-                if dialect.arguments_in_logs and not self._arguments_from_logs(span, fact, now):
+                if dialect.arguments_in_logs and not self._arguments.fill(span, fact.call, now):
+                    self._wait_for_arguments(span, now)
                     return
                 self._calls.take_tool(span, fact, now)
             else:
@@ -299,11 +294,8 @@ class Assembler:
         """Take log records in: some dialects say in them what their spans leave out. Nothing is raised."""
         try:
             calls, spans = self._turns.logs.take(logs)
-            for call_id in calls:
-                waiting = self._without_arguments.pop(call_id, None)
-                if waiting is not None:
-                    self._waiting_bytes -= waiting[0].weight
-                    self._take(waiting[0], now)
+            for span in self._arguments.told(calls):
+                self._take(span, now)
             for span_id in spans:
                 place = self._places.of(span_id)
                 if isinstance(place, CallPlace) and place.tool is None:
@@ -311,62 +303,32 @@ class Assembler:
         except Exception:
             self._watch.internal_error("reading log records")
 
-    def _arguments_from_logs(self, span: SpanData, fact: ToolFact, now: float) -> bool:
-        """Fill in what a log event told; False while the event may still come."""
-        call = fact.call
-        if call.call_id is None or call.args is not MISSING or call.input_hash is not None:
-            return True
-        key = call_key(span.trace_id, call.call_id)
-        logged = self._turns.logs.arguments
-        arguments = logged.pop(key, MISSING)
-        if arguments is MISSING:
-            arguments = logged.pop(call_key(0, call.call_id), MISSING)  # a log record outside any span
-        if arguments is MISSING and not self._is_flushing:
-            if key in self._without_arguments:
-                return True  # an id used twice in a trace tells no call from another
-            # No longer than their turn is open after its end.
-            self._without_arguments[key] = (span, now + min(_LOGS_SECONDS, self._grace))
-            above = self._above.known(span)
-            if above is not None and above.due is not None:
-                self._turns.end_soon(above, now)
-            self._waiting_bytes += span.weight
-            if self._waiting_bytes > _WAITING_BYTES:
-                self._take_without_arguments(float("inf"), now)
-            return False
-        call.args = arguments
-        return True
+    def _wait_for_arguments(self, span: SpanData, now: float) -> None:
+        """Keep a turn open while one of its calls waits for a log event."""
+        above = self._above.known(span)
+        if above is not None and above.due is not None:
+            self._turns.end_soon(above, now)
+        if self._arguments.are_too_many:
+            self._take_late(float("inf"), now)
 
-    def _take_without_arguments(self, limit: float, now: float) -> None:
+    def _take_late(self, limit: float, now: float) -> None:
         """Take the spans in whose log events did not come in time."""
-        late = []
-        for call_id, (_, until) in self._without_arguments.items():
-            if until > limit:
-                break
-            late.append(call_id)
-        if late:
-            self._is_flushing = True
-            try:
-                for call_id in late:
-                    span, _ = self._without_arguments.pop(call_id)
-                    self._waiting_bytes -= span.weight
-                    self._take(span, now)
-            finally:
-                self._is_flushing = False
+        for span in self._arguments.late(limit):
+            self._take(span, now)
 
     # Time
 
     def tick(self, now: float) -> None:
         """Let time pass: count what waited long enough, end what is due."""
         self._ticked = now
-        if self._without_arguments:
-            self._take_without_arguments(now, now)
+        self._take_late(now, now)
         self._outcomes.tick(now)
         self._calls.tick(now)
         self._turns.tick(now)
 
     def flush(self) -> None:
         """Count everything that waits and end every turn: nothing more will come."""
-        self._take_without_arguments(float("inf"), float("-inf"))
+        self._take_late(float("inf"), float("-inf"))
         self._turns.flush()
         self._places.clear()
         self._calls.clear()
