@@ -7,13 +7,13 @@ from typing import Final
 
 from turnwatch.core.events import MISSING
 from turnwatch.sources.spans.above import Above, is_sub_agent
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, conversation_of, service_name
+from turnwatch.sources.spans.facts import Fact, ModelFact, ToolFact, conversation_of, service_name
 from turnwatch.sources.spans.hints import called_agent, give_hints
 from turnwatch.sources.spans.loose import LooseCalls
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import CallPlace, Place, Places
-from turnwatch.sources.spans.recording import merged
-from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
+from turnwatch.sources.spans.same_call import is_same_model_call, merged
+from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import is_last_reply
 from turnwatch.sources.spans.told_again import ToldAgain, waits

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, final
 
-from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
+from turnwatch.core.events import MISSING, ModelCall, ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.sources.spans.arguments import arguments_of
 from turnwatch.sources.spans.dialect import Dialect
@@ -123,6 +123,9 @@ class ModelFact:
         self.attributes = attributes if shape.has_messages else NO_ATTRIBUTES
         self.weight = span.weight if shape.has_messages else SMALL_SPAN_BYTES
         self.counted = shape.may_be_counted and (is_counted(attributes) or COUNTED_MODEL in attributes)
+
+
+Fact = ToolFact | ModelFact
 
 
 def _begun_ns(span: SpanData) -> int:
@@ -277,21 +280,3 @@ def service_name(span: SpanData) -> str:
     """The service a span comes from; empty when nobody named it."""
     name = shortened(str(span.resource.get("service.name") or ""))
     return "" if name.startswith("unknown_service") else name
-
-
-def merge_usage(into: ModelCall, other: ModelCall, *, prefers_other: bool = False) -> None:
-    """Fill what one span of a model call lacks from another span of the same call.
-
-    Where both count tokens and differ, those of the span merged into hold, unless the other's are preferred.
-    """
-    usage: Usage | None = other.usage
-    if into.usage is not None and usage is not None and prefers_other:
-        into.usage, usage = usage, into.usage
-    if into.usage is None:
-        into.usage = usage
-    elif usage is not None:
-        into.usage.cache_read = into.usage.cache_read or usage.cache_read
-        into.usage.cache_write = into.usage.cache_write or usage.cache_write
-        into.usage.reasoning = into.usage.reasoning or usage.reasoning
-    into.model = into.model or other.model
-    into.provider = into.provider or other.provider

@@ -17,7 +17,8 @@ from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.arguments import may_be_arguments_of
 from turnwatch.sources.spans.facts import ModelFact, is_same_tool_name
 from turnwatch.sources.spans.messages import Asked, asked_of, carries_reply, wants_tools
-from turnwatch.sources.spans.scope import Scope, ToldModel, is_same_model_call
+from turnwatch.sources.spans.same_call import ToldModel, is_same_model_call
+from turnwatch.sources.spans.scope import Scope
 
 _REMEMBERED: Final = 10_000
 # How many turns are looked through for the one that asked for a tool call.

@@ -20,7 +20,8 @@ from turnwatch.core.turn import TurnState
 from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.facts import ToolFact
 from turnwatch.sources.spans.logs import Kept
-from turnwatch.sources.spans.scope import Scope, ToldTool, is_same_tool_call
+from turnwatch.sources.spans.same_call import ToldTool, is_same_tool_call
+from turnwatch.sources.spans.scope import Scope
 
 _TOOLS: Final = 10_000
 # Calls that wait keep their arguments. Past this much the oldest wait no longer.

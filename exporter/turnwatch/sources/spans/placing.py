@@ -7,8 +7,8 @@ from collections.abc import KeysView
 from typing import Final
 
 from turnwatch.sources.spans.arguments import digests_of, may_have_digests
-from turnwatch.sources.spans.facts import ToolFact, is_same_tool_name
-from turnwatch.sources.spans.scope import Fact, Scope
+from turnwatch.sources.spans.facts import Fact, ToolFact, is_same_tool_name
+from turnwatch.sources.spans.scope import Scope
 
 # Which spans have been seen lately, for children that arrive after their parents.
 _REMEMBERED_SPANS: Final = 65_536

@@ -13,7 +13,7 @@ from turnwatch.sources.spans.answers import results_of
 from turnwatch.sources.spans.asked_for import asked_before_now, fill_arguments
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
+from turnwatch.sources.spans.facts import Fact, ModelFact, ToolFact
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.messages import (
     asked_of,
@@ -27,15 +27,8 @@ from turnwatch.sources.spans.only_agents import OnlyAgents
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.questions import Questions
 from turnwatch.sources.spans.rounds import note_start, round_of
-from turnwatch.sources.spans.scope import (
-    SEVERAL,
-    Fact,
-    Scope,
-    ToldModel,
-    ToldTool,
-    is_same_model_call,
-    is_same_tool_call,
-)
+from turnwatch.sources.spans.same_call import ToldModel, ToldTool, is_same_model_call, is_same_tool_call, merged
+from turnwatch.sources.spans.scope import SEVERAL, Scope
 from turnwatch.sources.spans.seen_by_mcp import calls_of
 from turnwatch.sources.spans.teams import Teams
 
@@ -367,20 +360,3 @@ class Recorder:
             self._complain_of_arguments(scope, fact.dialect, fact.scope)
             turn.begin_call(fact.call)
             turn.end_call(fact.call)
-
-
-def knows_better(one: ModelFact, other: ModelFact) -> bool:
-    """Whether the first counted the tokens of a call that the second was told about: the library did that made it."""
-    return one.dialect.is_first_hand and not other.dialect.is_first_hand
-
-
-def merged(one: ModelFact, other: ModelFact) -> ModelFact:
-    """One fact out of two spans of one model call: the outer one, with what the other carries beside."""
-    outer, inner = (one, other) if one.start_ns <= other.start_ns and one.end_ns >= other.end_ns else (other, one)
-    merge_usage(outer.call, inner.call, prefers_other=knows_better(inner, outer))
-    outer.counted = outer.counted or inner.counted
-    outer.response_id = outer.response_id or inner.response_id
-    outer.attributes = {**inner.attributes, **outer.attributes}
-    if inner.dialect.tool_calls == "spans" and outer.dialect.tool_calls != "spans":
-        outer.dialect = inner.dialect
-    return outer

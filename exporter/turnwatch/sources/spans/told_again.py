@@ -15,7 +15,8 @@ from typing import Final, final
 from turnwatch.core.latest import keep_latest
 from turnwatch.sources.spans.facts import ModelFact
 from turnwatch.sources.spans.messages import asked_of, carries_reply, has_flat_reply, reply_text
-from turnwatch.sources.spans.scope import Scope, ToldModel, is_same_model_call
+from turnwatch.sources.spans.same_call import ToldModel, is_same_model_call
+from turnwatch.sources.spans.scope import Scope
 
 # The SDK's batches are five seconds apart, and the two spans may stand in two of them.
 _WAIT_SECONDS: Final = 10.0

@@ -7,12 +7,13 @@ from typing import Final
 
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
-from turnwatch.sources.spans.facts import ModelFact, ToolFact, merge_usage
+from turnwatch.sources.spans.facts import Fact, ModelFact, ToolFact
 from turnwatch.sources.spans.logs import LogFacts
 from turnwatch.sources.spans.outcomes import OpenOutcomes
 from turnwatch.sources.spans.placing import Places
-from turnwatch.sources.spans.recording import BY_START, Recorder, knows_better, merged
-from turnwatch.sources.spans.scope import Fact, Scope, is_same_model_call
+from turnwatch.sources.spans.recording import BY_START, Recorder
+from turnwatch.sources.spans.same_call import is_same_model_call, merge_usage, merged
+from turnwatch.sources.spans.scope import Scope
 from turnwatch.sources.spans.span import SpanData
 from turnwatch.sources.spans.stops import stop_reason_of
 
@@ -260,7 +261,7 @@ class Turns:
         """Fill in what a span lacks, if its model call has not been counted, from another span inside it."""
         for waiting in (*(scope.held or ()), *(scope.pending or ())):
             if isinstance(waiting, ModelFact) and waiting.span_id == span_id:
-                merge_usage(waiting.call, fact.call, prefers_other=knows_better(fact, waiting))
+                merge_usage(waiting, fact)
 
     def count_now(self, scope: Scope) -> None:
         """Count the model calls held back in a turn: no second span of them will come."""
