@@ -2,32 +2,13 @@ import json
 from dataclasses import fields
 
 import pytest
+from tests.core.judged import call, stuck_at, verdicts
 
 from turnwatch.core.engine import Engine, Thresholds
 from turnwatch.core.events import MISSING, ToolCall
 from turnwatch.core.evidence import Evidence
 
 PAGE = [f"line {word} of a long enough page" for word in ("one", "two", "three", "four", "five", "six", "seven")]
-
-
-def call(tool="get", args=None, result="same", *, error=None, **more):
-    text = error if error is not None else result
-    return ToolCall(
-        tool,
-        {} if args is None else args,
-        result=None if text is None else Evidence.of(text),
-        outcome="ok" if error is None else "error",
-        **more,
-    )
-
-
-def verdicts(calls, engine=None):
-    engine = engine or Engine()
-    return [(v.kind, v.severity, v.detected_call) for v in map(engine.observe, calls) if v is not None]
-
-
-def stuck_at(calls, engine=None):
-    return next((at for _, severity, at in verdicts(calls, engine) if severity == "stuck"), None)
 
 
 # Results and epochs
@@ -192,85 +173,6 @@ def test_results_that_come_round_in_any_order_are_stuck():
     assert stuck_at(calls) is not None
 
 
-# Errors
-
-
-def test_the_same_call_failing_three_times_is_stuck_whatever_the_text():
-    texts = ["cannot open it", "no such thing at all", "a different problem"]
-    assert verdicts([call(error=text) for text in texts]) == [("error_stall", "stuck", 3)]
-
-
-def test_other_errors_of_the_same_call_after_other_work_are_debugging():
-    calls = []
-    for text in ("module a missing", "name b undefined", "value c wrong", "index d out of range"):
-        calls += [call("run", {"cmd": "python x.py"}, error=text), call("read", {"p": text}, f"about {text}")]
-    assert verdicts(calls) == []
-
-
-def test_the_same_error_after_six_different_fixes_is_stuck():
-    calls = []
-    for fix in "abcdefgh":
-        calls += [call("edit", {"patch": fix}, f"applied {fix}"), call("run_tests", error="assertion failed in f")]
-    assert verdicts(calls) == [("error_stall", "warn", 10), ("error_stall", "stuck", 12)]
-
-
-def test_passing_tests_may_pass_after_every_change():
-    calls = []
-    for change in "abcdefghijkl":
-        calls += [call("edit", {"patch": change}, f"applied {change}"), call("run_tests", result="all passed")]
-    assert verdicts(calls) == []
-
-
-def test_six_errors_alike_are_stuck_whatever_is_called():
-    calls = [call("query", {"sql": f"select {w}"}, error="table singers does not exist") for w in "abcdefg"]
-    assert verdicts(calls) == [("error_stall", "warn", 5), ("error_stall", "stuck", 6)]
-
-
-def test_six_errors_alike_are_stuck_whatever_failed_before_them():
-    other = [call("query", {"sql": f"select {w}"}, error="no database is selected") for w in ("one", "two", "three")]
-    alike = [call("query", {"sql": f"select {w}"}, error="table singers does not exist") for w in "abcdef"]
-    for before in range(4):
-        assert verdicts(other[:before] + alike) == [
-            ("error_stall", "warn", before + 5),
-            ("error_stall", "stuck", before + 6),
-        ]
-        engine = Engine()
-        verdicts(other[:before] + alike, engine)
-        assert engine.verdict.first_call == before + 1
-
-
-def test_an_error_of_another_kind_in_between_puts_the_stall_off():
-    errors = ["table singers does not exist"] * 3 + ["no database is selected"] + ["table singers does not exist"] * 4
-    calls = [call("query", {"sql": f"select {n}"}, error=error) for n, error in enumerate(errors)]
-    assert stuck_at(calls) == 8
-
-
-def test_different_errors_are_no_stall():
-    calls = [call("query", {"sql": w}, error=f"no column {w}") for w in ("name", "title", "age", "city", "zip", "tax")]
-    assert verdicts(calls) == []
-
-
-def test_a_failure_in_the_text_counts_as_one():
-    assert verdicts([call(result="Error: no such order")] * 3) == [("error_stall", "stuck", 3)]
-
-
-def test_an_error_without_text_is_still_an_error():
-    failing = ToolCall("get", {}, outcome="error", error_type="TimeoutError")
-    assert verdicts([failing] * 3) == [("error_stall", "stuck", 3)]
-
-
-def test_asking_again_after_a_refusal_is_stuck_too():
-    denied = ToolCall("get", {}, outcome="denied")
-    assert verdicts([denied] * 3) == [("error_stall", "stuck", 3)]
-
-
-def test_tools_that_do_not_exist():
-    calls = [
-        call(name, {"x": n}, error=f"unknown tool '{name}'") for n, name in enumerate(("ls", "cat", "dir", "type"))
-    ]
-    assert verdicts(calls) == [("unknown_tool", "warn", 3), ("unknown_tool", "stuck", 4)]
-
-
 # Asking around
 
 
@@ -313,68 +215,6 @@ def test_empty_results_with_news_between_are_work():
 def test_thinking_gives_no_result_by_design():
     thoughts = [call("think", {"thought": f"what about {word} then"}, "") for word in "abcdefg"]
     assert verdicts(thoughts) == []
-
-
-# Polling
-
-
-def polls(waits, **more):
-    at, calls = 0.0, []
-    for wait in waits:
-        at += wait
-        calls.append(call("get_job", {"id": 1}, "running", started=at, ended=at, **more))
-    return calls
-
-
-def test_a_busy_poll_has_a_cap():
-    assert verdicts(polls([1.0] * 30, polling=True)) == [("stale_repeat", "warn", 10), ("stale_repeat", "stuck", 20)]
-
-
-def test_a_poll_that_backs_off_is_fine():
-    assert verdicts(polls([2.0 ** min(n, 5) for n in range(30)], polling=True)) == []
-
-
-def test_even_patient_polls_end():
-    assert verdicts(polls([60.0] * 130, polling=True)) == [("stale_repeat", "warn", 60), ("stale_repeat", "stuck", 120)]
-
-
-@pytest.mark.parametrize(("tool", "polling"), [("get_job", True), ("wait_for_job", None)])
-def test_a_poll_is_no_stale_call_until_it_is_stuck(tool, polling):
-    engine, stale = Engine(), []
-    for second in map(float, range(20)):
-        engine.observe(call(tool, {"id": 1}, "running", polling=polling, started=second, ended=second))
-        stale.append(engine.last.stale_calls)
-    assert stale == [0] + [1] * 18 + [20]
-
-
-def test_a_pace_is_as_good_as_a_hint():
-    assert stuck_at(polls([2.0**n for n in range(8)])) is None
-    assert stuck_at(polls([2.0] * 8)) == 4
-
-
-def test_other_work_is_not_patience():
-    calls, at = [], 0.0
-    for number in range(5):
-        for step in range(2**number):
-            at += 1.0
-            calls.append(call("tick", {"part": f"{number} {step}"}, "noted", started=at, ended=at))
-        at += 1.0
-        calls.append(call("get_job", {"id": 1}, "running", started=at, ended=at))
-    assert stuck_at(calls) is not None
-
-
-def test_sleeping_between_polls_is_patience():
-    calls, at = [], 0.0
-    for _ in range(9):
-        calls.append(call("get_job", {"id": 1}, "running", started=at, ended=at))
-        calls.append(call("bash", {"command": "sleep 45"}, "", started=at, ended=at + 45.0))
-        at += 45.0
-    assert verdicts(calls) == []
-
-
-def test_a_poll_that_sleeps_in_its_own_command_is_one():
-    calls = [call("bash", {"command": "sleep 5; cat log"}, "building") for _ in range(9)]
-    assert verdicts(calls) == []
 
 
 # Without results, without arguments
