@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.canonical import canonical_bytes
@@ -13,7 +12,7 @@ from turnwatch.core.keys import key_of
 from turnwatch.core.names import id_of, is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.turn_counts import TurnCounts
-from turnwatch.core.verdict import SEVERITY_RANK, Verdict
+from turnwatch.core.verdict import Verdict, graver, in_its_turn
 from turnwatch.core.windows import put_tails
 
 if TYPE_CHECKING:
@@ -180,35 +179,18 @@ class TurnState(TurnCounts):
             if self._conversation is not None:
                 with self._conversation.judging:
                     over_turns = self._conversation.engine.observe(call, self.agent)
-                new = self._worse(new, over_turns)
+                if over_turns is not None:
+                    new = graver(new, in_its_turn(over_turns, self.engine.calls))
         except Exception:
             self.watch.internal_error("judging a call")
             return None, None, 0
         return new, repeat_result, stale_calls
 
-    def _worse(self, new: Verdict | None, over_turns: Verdict | None) -> Verdict | None:
-        """The verdict of the turn, unless that of its conversation is graver."""
-        if over_turns is None or (new and SEVERITY_RANK[over_turns.severity] <= SEVERITY_RANK[new.severity]):
-            return new
-        return self._in_this_turn(over_turns)
-
-    def _in_this_turn(self, verdict: Verdict) -> Verdict:
-        """A conversation's verdict, with the numbers of this turn's own calls."""
-        offset = verdict.detected_call - self.engine.calls
-        return replace(
-            verdict,
-            first_call=max(1, verdict.first_call - offset),
-            detected_call=max(1, verdict.detected_call - offset),
-            reason=f"{verdict.reason.rstrip('.')}, over the turns of the conversation.",
-            calls=tuple(number - offset for number in verdict.calls if number > offset),
-        )
-
     def _add_verdict(self, verdict: Verdict, series: ToolSeries) -> None:
         verdicts = self._verdicts = self._verdicts or []
         if len(verdicts) < _MAX_VERDICTS:
             verdicts.append(verdict)
-        if self.verdict is None or SEVERITY_RANK[verdict.severity] > SEVERITY_RANK[self.verdict.severity]:
-            self.verdict = verdict
+        self.verdict = graver(self.verdict, verdict)
         if verdict.severity == "stuck":
             self._stuck = True
         series.loops(verdict.kind, verdict.severity).inc(1.0, self.watch.exemplar())
@@ -303,7 +285,8 @@ class TurnState(TurnCounts):
             if self._conversation is not None:
                 with self._conversation.judging:
                     over_turns = self._conversation.engine.observe_reply(text, self.agent, self._key)
-                new = self._worse(new, over_turns)
+                if over_turns is not None:
+                    new = graver(new, in_its_turn(over_turns, self.engine.calls))
         except Exception:
             self.watch.internal_error("judging a reply")
             return None

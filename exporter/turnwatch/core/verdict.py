@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 Kind = Literal["repeat", "stale_repeat", "cycle", "error_stall", "empty_results", "unknown_tool", "monologue", "window"]
@@ -42,6 +42,28 @@ class Verdict:
 
     def __str__(self) -> str:
         return f"{self.severity}, {self.kind}: {self.reason}"
+
+
+def graver(one: Verdict | None, other: Verdict) -> Verdict:
+    """The graver of two verdicts, the first where they are alike."""
+    return other if one is None or SEVERITY_RANK[other.severity] > SEVERITY_RANK[one.severity] else one
+
+
+def in_its_turn(verdict: Verdict, calls: int) -> Verdict:
+    """A conversation's verdict, with the numbers of the calls of the turn in which it fell.
+
+    Args:
+        verdict: The verdict, with the numbers of the conversation's calls.
+        calls: How many calls the turn has made.
+    """
+    offset = verdict.detected_call - calls
+    return replace(
+        verdict,
+        first_call=max(1, verdict.first_call - offset),
+        detected_call=max(1, verdict.detected_call - offset),
+        reason=f"{verdict.reason.rstrip('.')}, over the turns of the conversation.",
+        calls=tuple(number - offset for number in verdict.calls if number > offset),
+    )
 
 
 def explain(verdict: Verdict) -> str:

@@ -20,7 +20,7 @@ from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.engine.told import Told
 from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Evidence
-from turnwatch.core.verdict import SEVERITY_RANK, Mode, Verdict
+from turnwatch.core.verdict import Mode, Verdict, graver
 
 _THRESHOLDS: Final = Thresholds()
 _NOTHING: Final = Seen()  # the most frequent one, shared by all; see _noted()
@@ -384,6 +384,5 @@ class Engine:
             unchanged=found.unchanged,
             clears=found.clears,
         )
-        if self.verdict is None or SEVERITY_RANK[found.severity] > SEVERITY_RANK[self.verdict.severity]:
-            self.verdict = verdict
+        self.verdict = graver(self.verdict, verdict)
         return verdict
