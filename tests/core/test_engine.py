@@ -73,6 +73,13 @@ def test_durations_and_ids_do_not_hide_a_repeat():
     assert stuck_at([call(result=f"3 passed in 0.{n}s") for n in range(10, 20)]) == 5
 
 
+def test_a_volatile_result_that_comes_back_is_the_same_one():
+    calls = [
+        call("shell", {"c": "x"}, f'{{"output": "bad patch", "duration_seconds": 0.{n}}}') for n in (0, 1, 0, 2, 1)
+    ]
+    assert stuck_at(calls) == 4
+
+
 def test_only_numbers_changing_is_weak():
     assert verdicts([call(result=f"{n} waiting") for n in range(25)]) == [
         ("repeat", "warn", 10),

@@ -24,6 +24,8 @@ PAGE = " ".join(f"word{letter} stands here" for letter in "abcdefghijklmnopqrstu
         ("wrote /tmp/tmpab12cd/out.txt", "wrote /tmp/tmpzz99yy/out.txt"),
         ("one  two\n three", "one two three"),
         ("Apr 30 08:32 report", "May 1 11:05 report"),
+        ('{"exit_code": 1, "duration_seconds": 0.1}', '{"exit_code": 1, "duration_seconds": 12}'),
+        ("done, elapsed=3", "done, elapsed=4.5"),
     ],
 )
 def test_what_changes_between_two_runs_by_itself_is_normalised_away(one, other):

@@ -216,6 +216,8 @@ _VOLATILE: Final = re.compile(
   | [jfmasond](?P<day>(?:an|un|ul|eb|ar|ay|pr|ug|ep|ct|ov|ec)(?<=jan|jun|jul|feb|mar|may|apr|aug|sep|oct|nov|dec)
         [a-z]*\ +\d{1,2}(?:,?\ +(?:\d{4}|\d\d:\d\d(?::\d\d)?))?\b)
   | [tv](?P<temporary>(?:mp(?<=tmp)|ar(?<=var)/(?:folders|tmp))/[^\s'":,;)\]]+|mp(?<=tmp)[a-z0-9_]{6,}\b)
+  | [delrtw](?P<timing>(?:uration|lapsed|xecution_?time|atency|un_?time|esponse_?time|ook|otal_(?:time|duration)
+        |all_?time)\w*["']?\ ?[:=]\ ?\d+(?:\.\d+)?\b)
   | [pt](?P<pid>(?:id(?<=pid)|rocess(?<=process)|hread(?<=thread))[ =:#]*\d+\b)
     )
     """,

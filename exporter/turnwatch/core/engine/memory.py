@@ -242,6 +242,16 @@ class Question:
             if len(answers) >= _MAX_ANSWERS:
                 del answers[next(iter(answers))]
             answers[result.normal] = found
+        elif found is not history.latest:
+            # Of the first answer no more was kept than the digest of its text. Now that it is there again, it may turn
+            # out to be the one that came after it.
+            twin = answers.get(result.normal)
+            if twin is not None and twin is not found:
+                twin.rounds += found.rounds
+                twin.busy += found.busy
+                twin.numbers[:0] = found.numbers
+                twin.novel_at_first = found.novel_at_first
+                found = answers[result.exact] = twin
         history.latest = found
         self.exact = result.exact
         return found
