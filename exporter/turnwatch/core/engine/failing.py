@@ -26,12 +26,14 @@ def same_call_fails(
 ) -> Finding | None:
     """The same call fails: with the same text and hardly any news between, or with any and nothing working between.
 
-    The second is the rule of OpenHands' stuck detector.
+    The second is the rule of OpenHands' stuck detector. Who waits longer before each attempt has more of them.
     """
     same_text = answer.rounds - (t.nearly if answer.nearly else 0) if standing_still else 0
     history = question.history
     failures = max(same_text, history.failures)
-    found = severity(failures, t.error_warn, t.error_stuck)
+    backs_off = answer.paced and answer.wait is not None
+    warn, stuck = (t.futile_warn, t.futile_stuck) if backs_off else (t.error_warn, t.error_stuck)
+    found = severity(failures, warn, stuck)
     return found and Finding(
         "error_stall",
         found,
