@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from turnwatch.core.effects import asks_in_words, changes_state, is_polling, runs_code
+from turnwatch.core.effects import asks_in_words, changes_state, is_polling, may_act, moves_on, runs_code
 from turnwatch.core.events import MISSING, ToolCall
 
 
@@ -141,3 +141,56 @@ def test_asking_in_words():
     assert not asks_in_words(ToolCall("get_weather", {"city": "Oslo"}))
     assert not asks_in_words(ToolCall("get", {"id": "A17", "n": 3}))
     assert not asks_in_words(ToolCall("think", {"thought": "how to log in"}))
+    assert asks_in_words(ToolCall("Grep", {"pattern": "retry|backoff"}))
+
+
+def test_a_command_asks_in_words_if_it_only_looks():
+    assert asks_in_words(ToolCall("bash", {"command": "grep -rn retry src"}))
+    assert not asks_in_words(ToolCall("bash", {"command": "./convert.sh chapter-1"}))
+    assert asks_in_words(ToolCall("python_interpreter", {"code": "x = open('a').read()\nprint(x)"}))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["ls -la", "cd /w && grep -n 'a|b' x | head -3", "SELECT a FROM t", "for i in 1 2; do ls $i; done", "A=1 git log",
+     "test -f x && echo yes || echo no", "find . -name '*.py' | xargs grep -l x", "bash -lc 'ls -la'", "gh run list",
+     "if [ -f a ]; then cat a; fi", "kubectl -n shop get pods", "docker ps -a", "aws s3 ls", "grep \"a; b\" src"],
+)  # fmt: skip
+def test_commands_that_do_nothing_but_look(command):
+    assert not may_act(ToolCall("bash", {"command": command}))
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["./deploy.sh web", "python convert.py a.xml", "samtools sort -o a.bam b.bam", "ls | while read f; do ./x $f; done",
+     "sed -i s/a/b/ x", "curl -X POST https://example.com", "git push", "make", "./list.sh", "cat a | xargs -n1 ./x"],
+)  # fmt: skip
+def test_commands_that_may_do_something(command):
+    assert may_act(ToolCall("bash", {"command": command}))
+    assert may_act(ToolCall("acme", {"command": command}))
+
+
+def test_what_may_act():
+    assert may_act(ToolCall("render_chapter", {"n": 1}))
+    assert may_act(ToolCall("send_email", {"to": "x"}))
+    assert may_act(ToolCall("acme", {"action": "sync"}))
+    assert may_act(ToolCall("python", {"code": "x = 1"}))
+    assert not may_act(ToolCall("acme", {"action": "list"}))
+    assert not may_act(ToolCall("render_chapter", {"n": 1}, read_only=True))
+    for tool in ("search_docs", "think", "wait_for_job"):
+        assert not may_act(ToolCall(tool, {"q": "x"}))
+
+
+def test_scrolling_and_keys_move_on():
+    for tool, args in (("scroll_down", {}), ("browser_press_key", {"key": "Tab"}), ("computer", {"action": "key"}),
+                       ("computer", {"action": "scroll"}), ("mobileSwipe", {})):  # fmt: skip
+        assert moves_on(ToolCall(tool, args))
+        assert changes_state(ToolCall(tool, args)) is not True
+    for tool, args in (("get_press_releases", {}), ("click", {}), ("computer", {"action": "left_click"}), ("acme", {})):
+        assert not moves_on(ToolCall(tool, args))
+
+
+def test_typing_into_a_process_changes_it_and_looking_at_what_it_says_does_not():
+    assert changes_state(ToolCall("write_stdin", {"session_id": 7, "chars": "y\n"})) is True
+    assert changes_state(ToolCall("write_stdin", {"session_id": 7, "chars": ""})) is False
+    assert changes_state(ToolCall("write_stdin", MISSING)) is True

@@ -1,4 +1,4 @@
-"""Does a shell, SQL or code text change state? A guess from its words."""
+"""Does a shell, SQL or code text change state, only look, or wait? A guess from its words."""
 
 from __future__ import annotations
 
@@ -67,6 +67,26 @@ _CODE_WRITES: Final = re.compile(
 )
 _SQL_WRITES: Final = re.compile(rf"^\s*(?:with\b.*?\)\s*)?(?:{'|'.join(_SQL_WORDS)})\b", re.IGNORECASE | re.DOTALL)
 _SQL_READS: Final = re.compile(r"\s*(?:select|show|desc|describe|explain|pragma)\b", re.IGNORECASE)
+# Programs that only tell what there is, and the words between programs. Any other program may do something of which
+# its output says nothing, unless it is told to look: gh run list, kubectl get pods, docker ps.
+_LOOKING: Final = frozenset(
+    _words(
+        "ls dir cat head tail less more grep egrep fgrep rg ag ack find fd locate wc sort uniq cut awk sed tr diff cmp "
+        "stat file du df ps env printenv pwd cd which whereis type command echo printf tree nl od xxd hexdump strings "
+        "jq yq git date uname hostname id whoami test [ true false sleep man help lsof netstat ss md5sum sha256sum "
+        "basename dirname realpath readlink column tac rev seq search_dir search_file find_file "
+        "Get-Content Get-ChildItem Select-String Get-Item Get-Location Test-Path "
+        "for while if then else do done fi"
+    )
+)
+_LOOKS: Final = re.compile(
+    r"(?:\s+[\w-]+){0,2}\s+(?:get|list|ls|ps|show|view|status|describe|info|logs?|inspect|history|version)\b(?![./])"
+)
+_QUOTED: Final = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"", re.DOTALL)
+_SHELL_IN_SHELL: Final = re.compile(r"^\s*(?:/\S*/)?\w*sh\s+-\w*c\s+[\"']?")
+_PROGRAM: Final = re.compile(
+    r"(?:^|[|;&\n(])[\s(!]*(?:(?:(?:then|else|do|if|while|until|sudo|xargs)|\w+=\S*|-\S+)\s+)*([^\s|;&()<>\"'`!]+)"
+)
 _SLEEPS: Final = re.compile(r"\bsleep\s*\(?\s*\d")
 
 
@@ -82,6 +102,17 @@ def writes(command: str) -> bool:
         or _SQL_WRITES.search(command) is not None
         or _CODE_WRITES.search(command) is not None
     )
+
+
+def only_looks(command: str) -> bool:
+    """Whether every program of this shell text, or this SQL, only tells what there is."""
+    command = command[:_LOOKED_AT_CHARS]
+    if _SQL_READS.match(command):
+        return True
+    text = _QUOTED.sub("_", _SHELL_IN_SHELL.sub("", command))
+    programs = list(_PROGRAM.finditer(text))
+    looks = all(program[1] in _LOOKING or _LOOKS.match(text, program.end()) is not None for program in programs)
+    return bool(programs) and looks and not writes(command)
 
 
 def sleeps(command: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 import orjson
 
-from turnwatch.core.commands import sleeps, writes
+from turnwatch.core.commands import only_looks, sleeps, writes
 from turnwatch.core.events import ToolCall
 
 
@@ -29,8 +29,11 @@ def changes_state(call: ToolCall) -> bool | None:
     if guess is _RUNS_CODE:
         command = _told_to(guess, call.args)
         return writes(command) if command is not None else None
-    if guess is _WAITS or guess is _TALKS:
+    if guess in (_WAITS, _TALKS, _MOVES):
         return False
+    if guess is _TYPES:
+        args = _given(call.args)
+        return type(args) is not dict or any(args.get(key) for key in _TYPED_KEYS)
     if guess is not None:
         return guess is _CHANGES
     return True if call.read_only is False else _by_action(call.args)
@@ -47,6 +50,15 @@ def is_polling(call: ToolCall) -> bool:
     return command is not None and sleeps(command)
 
 
+def moves_on(call: ToolCall) -> bool:
+    """Whether this call moves on from where the one before it stopped: scrolling, pressing a key."""
+    guess = _by_name(call.tool)
+    if guess is not None:
+        return guess is _MOVES
+    action = _action(call.args)
+    return action is not None and _is_one_word(action) and (action == "key" or _by_name(action) is _MOVES)
+
+
 def takes_note(call: ToolCall) -> bool:
     """Whether a tool by its name only takes note of what the agent says: its result is the same by design."""
     return _by_name(call.tool) is _TALKS
@@ -54,6 +66,9 @@ def takes_note(call: ToolCall) -> bool:
 
 _TALKS: Final = "talks"
 _WAITS: Final = "waits"
+_MOVES: Final = "moves"  # on from where it is, so that the same call is the next step
+_TYPES: Final = "types"  # into a running process, or nothing, to see what it has said meanwhile
+_TYPED_KEYS: Final = ("chars", "input", "text", "data", "keys")
 
 
 def runs_code(call: ToolCall) -> bool:
@@ -76,7 +91,7 @@ def _words(text: str) -> frozenset[str]:
 
 _READ_WORDS: Final = _words(
     "get list ls read view show find search grep glob query lookup look fetch retrieve describe inspect check status "
-    "count head tail cat open scroll goto ask explain summarize summarise calculate calc compute "
+    "count head tail cat open goto ask explain summarize summarise calculate calc compute "
     "validate verify preview diff compare history browse screenshot download peek stat tree which recall rag select "
     "info help is has exists watch monitor ping analyze analyse estimate"
 )
@@ -88,11 +103,14 @@ _CHANGE_WORDS: Final = _words(
     "charge debit withdraw deposit"
 )
 _TALK_WORDS: Final = _words("think thinking thought plan planning reason reflect note log print echo say speak comment")
-_SEARCH_WORDS: Final = _words("search query ask retrieve recall rag")
+_SEARCH_WORDS: Final = _words("search query ask retrieve recall rag grep glob find")
+_MOVE_WORDS: Final = frozenset({"scroll", "swipe", "press", "keypress", "wheel"})
 _WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
 _CODE_WORDS: Final = _words(
     "bash shell sh zsh terminal cmd command exec execute run ipython python code sql powershell console repl"
 )
+_SHELL_WORDS: Final = _words("bash shell sh zsh terminal cmd command exec execute run powershell")
+_OTHER_CODE_WORDS: Final = _CODE_WORDS - _SHELL_WORDS
 _EDITORS: Final = ("str_replace_based_edit_tool", "edit_file_tool")
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
@@ -110,12 +128,16 @@ def _by_name(tool: str) -> str | None:
         return None
     if any(word in _WAIT_WORDS for word in words):
         return _WAITS
+    if words[-1] == "stdin":
+        return _TYPES
     first = words[0]
     if first in _TALK_WORDS:
         return _TALKS
     if first in _CODE_WORDS and not (len(words) > 1 and words[-1] in ("tests", "test", "lint", "linter", "checks")):
         return _RUNS_CODE
     for word in words:
+        if word in _MOVE_WORDS:
+            return _MOVES
         if word in _CHANGE_WORDS:
             return _CHANGES
         if word in _READ_WORDS:
@@ -161,15 +183,38 @@ def asks_in_words(call: ToolCall) -> bool:
     """Whether a call asks a question that can be put in other words: by its tool's name, or in several words.
 
     The same answer for another name or number is a fact about it; for other words it is the same answer again.
-    Tools that only take note of what the agent says ask nothing.
+    Tools that only take note of what the agent says ask nothing, and neither do commands that may do something.
     """
-    if takes_note(call):
+    guess = _by_name(call.tool)
+    if guess is _TALKS or (guess is _RUNS_CODE and _is_shell(call.tool) and may_act(call)):
         return False
     args = _given(call.args)
     least_words = 1 if _searches(call.tool) else 2
     if type(args) is dict:
         return any(isinstance(value, str) and _has_words(value, least_words) for value in args.values())
     return isinstance(args, str) and _has_words(args, least_words)
+
+
+def may_act(call: ToolCall) -> bool:
+    """Whether neither the declaration, nor the name, nor the command says that this call does nothing but look."""
+    if call.read_only or call.polling:
+        return False
+    guess = _by_name(call.tool)
+    if guess is None:
+        action = _action(call.args)
+        if action is not None and not _is_one_word(action):
+            return not only_looks(action)
+        return action is None or _by_name(action) is not _READS
+    if guess is not _RUNS_CODE:
+        return guess not in (_READS, _WAITS, _TALKS)
+    command = _command(call.args)
+    return command is not None and not only_looks(command)
+
+
+@lru_cache(maxsize=4096)
+def _is_shell(tool: str) -> bool:
+    words = [word.lower() for word in _WORD.findall(tool)]
+    return any(word in _SHELL_WORDS for word in words) and _OTHER_CODE_WORDS.isdisjoint(words)
 
 
 def _has_words(text: str, least: int) -> bool:

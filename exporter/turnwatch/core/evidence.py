@@ -124,6 +124,17 @@ class Evidence:
         return self._empty
 
     @property
+    def silent(self) -> bool:
+        """Whether the result is nothing at all, or no more than a word saying that the call worked."""
+        return self.whole is not None and _SILENT.fullmatch(self.whole) is not None
+
+    @property
+    def pending(self) -> bool:
+        """Whether a short result says that something is not done yet: "still running", ``{"state": "queued"}``."""
+        text = (self.whole or "").lower()
+        return any(stem in text for stem in _STEMS) and _PENDING.search(text) is not None
+
+    @property
     def failure(self) -> bool:
         """Whether the text itself begins by saying that the call failed."""
         if self._failure is None:
@@ -316,6 +327,23 @@ def reads_as_nothing(text: str) -> bool:
     return "{" in text and _EMPTY_MEMBERS.fullmatch(text.strip()) is not None and _NO_MEMBER.search(text) is not None
 
 
+_SILENT: Final = re.compile(
+    r"\W*(?:(?:null|none|nil|undefined|ok|okay|done|true|success(?:ful(?:ly)?)?|succeeded|completed?|finished|status|result"
+    r"|message|response|data|code|error|200|0)\b\W*)*",
+    re.IGNORECASE,
+)
+_AT_WORK: Final = (
+    r"(?:running|pending|queued|in[ _-]?progress|processing|waiting|scheduled|starting|building|deploying|training"
+    r"|creating|provisioning|initiali[sz]ing|loading|working|busy|not[ _-]?(?:ready|started))\b"
+)
+_PENDING: Final = re.compile(
+    rf"^\W*(?:{_AT_WORK}[\W\d]*$|waiting[ _-]for)"
+    rf"|\b(?:(?:status|state|phase)\b[\W_]{{1,6}}(?:is\s)?{_AT_WORK}|still[ _-]{_AT_WORK}|process (?:is )?running\b"
+    r"|not yet (?:ready|finished|completed?|done|available)\b|no new (?:output|messages?)\b"
+    r"|(?:done|completed?|finished|ready)\"\s*:\s*false\b)"
+)
+# Whatever matches has one of these, and most results have none and need no closer look.
+_STEMS: Final = ("ing", "queued", "progress", "scheduled", "busy", "not", "no new", "false")
 _FAILURE: Final = re.compile(
     r"\W{0,3}+(?:\w++(?:(?<=error)|(?<=exception))|traceback \(most|failed to |failure\b|fatal:|nothing happens"
     r"|invalid (?:action|input|argument|command|request|call))",

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from turnwatch.core.effects import asks_in_words, changes_state, is_polling
+from turnwatch.core.effects import asks_in_words, changes_state, is_polling, may_act
 from turnwatch.core.engine import blind, failing, polling, repeating, replies
 from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
@@ -263,7 +263,7 @@ class Engine:
         t = self._t
         self._worked += 1
         first = question.calls == 1
-        waits = is_polling(call)
+        waits = is_polling(call) if first else polling.goes_on(call, changes, result)
         self._acts += not waits
         if self.last.repeat_result == "changed" and not waits:
             question.history.change_digits(result.digitless, self.calls, is_second=question.calls == 2)
@@ -295,10 +295,11 @@ class Engine:
                 self._news()
             if not known:
                 answer.novel_at_first = self._novel
-        if not changes:
-            findings.append(
-                self._asking_around.observe(call, result, empty, known, self.calls, self._round, self._novel, t)
-            )
+        # What may have been done in silence is nothing that was looked for and not found.
+        mute = changes or (not news and result.silent and may_act(call))
+        if not mute:
+            number, round_ = self.calls, self._round
+            findings.append(self._asking_around.observe(call, result, empty, known, number, round_, self._novel, t))
         if known:
             patient = waits or (answer.paced and answer.wait is not None and not changes)
             polled = polling.polled(call.tool, answer, t) if patient else None
@@ -312,7 +313,7 @@ class Engine:
                 return
             if still:
                 findings.append(repeating.stale(call.tool, answer, t))
-        if not news and not changed and (known or asks_in_words(call)):
+        if not news and not changed and (known or (not mute and asks_in_words(call))):
             self._note_news(seen_before, findings)
         if not first:
             self._round_trip(answer, findings)

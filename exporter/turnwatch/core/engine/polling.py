@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from turnwatch.core.effects import is_polling, moves_on
 from turnwatch.core.engine.finding import Finding, severity
 from turnwatch.core.engine.memory import Answer
 from turnwatch.core.engine.thresholds import Thresholds
 from turnwatch.core.events import ToolCall
+from turnwatch.core.evidence import Evidence
+
+
+def goes_on(call: ToolCall, changes: bool | None, result: Evidence) -> bool:
+    """Whether the same answer again is no wonder.
+
+    The call is meant to be asked again; or, unless it changes state or is declared to be no poll, a short answer
+    says that something is not done yet, or no more than that a page was scrolled or a key was pressed.
+    """
+    if is_polling(call):
+        return True
+    if changes or call.polling is not None or result.whole is None:
+        return False
+    return result.pending or moves_on(call)
 
 
 def answered_at(call: ToolCall) -> float | None:
@@ -52,7 +67,7 @@ def polled(tool: str, answer: Answer, t: Thresholds) -> Finding | None:
         "stale_repeat",
         found,
         answer.numbers,
-        f"{tool} was polled {answer.rounds} times without a change, {answer.busy} of them without a longer wait.",
+        f"{tool} gave the same answer {answer.rounds} times, {answer.busy} of them without a longer wait before.",
         "the answer to the poll",
         "a different answer, or a longer wait before each poll",
     )

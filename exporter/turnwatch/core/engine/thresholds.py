@@ -15,7 +15,8 @@ class Thresholds:
         nearly: Rounds that it takes more where the results are only nearly the same.
         error_warn, error_stuck: The same call with any error.
         error_novel: New answers per repeat that still count as standing still, where the repeat is an error.
-        futile_warn, futile_stuck: The same call with the same error, whatever was changed between.
+        futile_warn, futile_stuck: The same call with the same error, whatever was changed between, or with any error if
+            it waits longer before each attempt.
         cycle_repetitions: Passes of a cycle.
         cycle_period: Longest cycle, in rounds.
         no_news_warn, no_news_stuck: Rounds without news whose results had been seen twice before.
