@@ -1,53 +1,14 @@
 """Sequences that public bug reports describe, rebuilt: what must be a loop by which call, and what must not be one."""
 
 import string
-from dataclasses import dataclass, field
 
 import pytest
+from tests.core.bug_report import Case, did
 
-from turnwatch.core.events import MISSING, ToolCall
-from turnwatch.core.evidence import Evidence
+from turnwatch.core.events import MISSING
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
 from turnwatch.settings import Settings
-
-NEVER = 10_000
-
-
-def did(tool, args=None, result=None, *, error=None, **more):
-    """One call; arguments left out are empty ones, ``args=MISSING`` were not captured."""
-    text = error if error is not None else result
-    return ToolCall(
-        tool,
-        {} if args is None else args,
-        result=None if text is None else Evidence.of(text),
-        outcome="ok" if error is None else "error",
-        **more,
-    )
-
-
-@dataclass
-class Case:
-    """What one report comes down to.
-
-    Attributes:
-        report: The public issue.
-        calls: Makes the calls.
-        repeats: Calls beyond the first with the same tool and arguments.
-        stuck_by: The call by which a stuck verdict must have fallen; NEVER when none may.
-        quiet_before: No verdict may fall before this call.
-        warns: Whether a warning (and no more) is right.
-        kinds: The kinds of loop that describe it.
-    """
-
-    report: str
-    calls: list[ToolCall]
-    repeats: int
-    stuck_by: int = NEVER
-    quiet_before: int = NEVER
-    warns: bool = False
-    kinds: set[str] = field(default_factory=set)
-    settings: Settings = field(default_factory=Settings)
 
 
 def letters(number):
@@ -292,26 +253,7 @@ def test_every_report_is_here():
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_bug_report(case):
-    turn = TurnState("agent", watch=Watch(case.settings, clock=lambda: 0.0))
-    verdicts = []
-    for call in case.calls:
-        turn.begin_call(call)
-        verdict = turn.end_call(call)
-        if verdict is not None:
-            verdicts.append(verdict)
-    stuck = [verdict for verdict in verdicts if verdict.severity == "stuck"]
-
-    assert turn.repeats == case.repeats
-    assert all(verdict.detected_call >= case.quiet_before for verdict in verdicts)
-    if case.stuck_by != NEVER:
-        assert stuck[0].detected_call <= case.stuck_by
-        assert stuck[0].kind in case.kinds
-        assert stuck[0].mode == "full"
-    elif case.warns:
-        assert [verdict.severity for verdict in verdicts] == ["warn"]
-        assert verdicts[0].kind in case.kinds
-    else:
-        assert verdicts == []
+    case.check()
 
 
 def test_calls_without_arguments_are_counted_and_not_judged():

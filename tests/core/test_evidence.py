@@ -45,6 +45,7 @@ def test_only_numbers_and_ids_differ():
     assert Evidence.of("order A17 of 3").digitless == Evidence.of("order B9 of 12").digitless
     assert Evidence.of("order A17").digitless != Evidence.of("refund A17").digitless
     assert Evidence.of("no number here").digitless is None
+    assert Evidence.of("0 2 4 2\n0 0 2 8\n4 4 2 2\n0 0 0 2").digitless is None
 
 
 def test_simhash_tells_the_same_page_from_another():

@@ -101,12 +101,12 @@ class Evidence:
 
     @property
     def digitless(self) -> Digest | None:
-        """Digest of a short text without its numbers and ids; None when the text is longer or has none."""
+        """Digest of a short text without its numbers and ids; None if it is longer, has none, or is a table of them."""
         text = self.whole
         if text is None:
             return None
         bare, found = _DIGITS.subn("0", text)
-        return hash(bare) if found else None
+        return hash(bare) if 0 < found <= _MAX_NUMBERS else None
 
     @property
     def bag(self) -> Digest:
@@ -206,6 +206,8 @@ def _plain(value: object) -> Any:
 
 _JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
+# What has more than a clock or a counter needs is a table, which is read for its figures.
+_MAX_NUMBERS: Final = 8
 # Numbers, and ids: words with a digit in them.
 _DIGITS: Final = re.compile(r"\w*\d\w*(?:[.,:-]\w*\d\w*)*")
 
