@@ -142,6 +142,9 @@ def test_asking_in_words():
     assert not asks_in_words(ToolCall("get", {"id": "A17", "n": 3}))
     assert not asks_in_words(ToolCall("think", {"thought": "how to log in"}))
     assert asks_in_words(ToolCall("Grep", {"pattern": "retry|backoff"}))
+    assert asks_in_words(ToolCall("oracle", {"question": "how to log in"}))
+    assert asks_in_words(ToolCall("oracle", "how to log in"))
+    assert not asks_in_words(ToolCall("classify", {"text": "how to log in"}))
 
 
 def test_a_command_asks_in_words_if_it_only_looks():

@@ -57,6 +57,11 @@ CASES = {
         ],
         repeats=0,
     ),
+    "many facts are remembered": Case(
+        "nonatofabio/local_faiss_mcp#21",
+        [did("remember", {"document": f"The {name} is in the shed.", "source": "notes"}, "Stored.") for name in NAMES],
+        repeats=0,
+    ),
     "one reply asks many questions of a healthy cluster": Case(
         "rh-ai-quickstart/ai-observability-summarizer#247",
         [did("execute_promql", {"query": f"{name} > 0"}, '{"result": []}', round=1) for name in NAMES[:6]]

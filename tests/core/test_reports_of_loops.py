@@ -119,6 +119,25 @@ CASES = {
         quiet_before=3,
         kinds={"stale_repeat"},
     ),
+    "a memory recalls the same five things, whatever is asked": Case(
+        "bobmatnyc/trusty-tools#4836",
+        [
+            did("mcp__memory__memory_recall", {"query": query, "top_k": 5}, "notes, names, rota, plan, style")
+            for query in ("runtime", "order of shutdown", "pancakes", "layout", "pool size", "who owns billing")
+        ],
+        repeats=0,
+        stuck_by=6,
+        quiet_before=3,
+        kinds={"stale_repeat"},
+    ),
+    "status, log and history of a clean tree": Case(
+        "mrdushidush/claudette#134",
+        passes(4, ("git_status", {}, "clean", {}), ("git_log", {"n": 2}, "fix, init", {}), ("git_diff", {}, "", {})),
+        repeats=9,
+        stuck_by=9,
+        quiet_before=5,
+        kinds={"cycle", "stale_repeat"},
+    ),
     "the alternatives of a pattern change places": Case(
         "macanderson/stella#1361",
         [

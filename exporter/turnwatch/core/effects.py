@@ -104,6 +104,9 @@ _CHANGE_WORDS: Final = _words(
 )
 _TALK_WORDS: Final = _words("think thinking thought plan planning reason reflect note log print echo say speak comment")
 _SEARCH_WORDS: Final = _words("search query ask retrieve recall rag grep glob find")
+_QUESTION_KEYS: Final = _words(
+    "query q question prompt search keywords terms phrase pattern filter topic input task request goal"
+)
 _MOVE_WORDS: Final = frozenset({"scroll", "swipe", "press", "keypress", "wheel"})
 _WAIT_WORDS: Final = frozenset({"poll", "wait", "await", "sleep"})
 _CODE_WORDS: Final = _words(
@@ -180,19 +183,30 @@ def _told_to(guess: str | None, args: object) -> str | None:
 
 
 def asks_in_words(call: ToolCall) -> bool:
-    """Whether a call asks a question that can be put in other words: by its tool's name, or in several words.
+    """Whether a call asks a question that can be put in other words.
 
-    The same answer for another name or number is a fact about it; for other words it is the same answer again.
-    Tools that only take note of what the agent says ask nothing, and neither do commands that may do something.
+    Such are the calls of tools that search by their name, looking commands and code, and a text of several words that
+    is named as a question. The same answer for another name, number or document is a fact about it; for other words
+    it is the same answer again.
     """
     guess = _by_name(call.tool)
+    args = _given(call.args)
     if guess is _TALKS or (guess is _RUNS_CODE and _is_shell(call.tool) and may_act(call)):
         return False
-    args = _given(call.args)
-    least_words = 1 if _searches(call.tool) else 2
-    if type(args) is dict:
-        return any(isinstance(value, str) and _has_words(value, least_words) for value in args.values())
-    return isinstance(args, str) and _has_words(args, least_words)
+    if type(args) is not dict:
+        return isinstance(args, str) and (_is_text(args) if _searches(call.tool) else _has_words(args))
+    if _searches(call.tool):
+        return any(_is_text(value) for value in args.values())
+    keys = _COMMAND_KEYS if guess is _RUNS_CODE else _QUESTION_KEYS
+    return any(key in keys and _has_words(value) for key, value in args.items())
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value) and not value.isdigit()
+
+
+def _has_words(value: object) -> bool:
+    return isinstance(value, str) and " " in value.strip()
 
 
 def may_act(call: ToolCall) -> bool:
@@ -215,10 +229,6 @@ def may_act(call: ToolCall) -> bool:
 def _is_shell(tool: str) -> bool:
     words = [word.lower() for word in _WORD.findall(tool)]
     return any(word in _SHELL_WORDS for word in words) and _OTHER_CODE_WORDS.isdisjoint(words)
-
-
-def _has_words(text: str, least: int) -> bool:
-    return bool(text) and not text.isdigit() if least == 1 else " " in text.strip()
 
 
 @lru_cache(maxsize=4096)

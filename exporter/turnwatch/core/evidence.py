@@ -330,13 +330,14 @@ def reads_as_nothing(text: str) -> bool:
 
 
 _SILENT: Final = re.compile(
-    r"\W*(?:(?:null|none|nil|undefined|ok|okay|done|true|success(?:ful(?:ly)?)?|succeeded|completed?|finished|status|result"
-    r"|message|response|data|code|error|200|0)\b\W*)*",
+    r"\W*(?:(?:null|none|nil|undefined|ok|okay|done|true|success(?:ful(?:ly)?)?|succeeded|completed?|finished|200|0|status"
+    r"|result|message|response|data|code|error|stored|saved|sent|added|updated|created|deleted|removed|recorded|noted"
+    r"|accepted|acknowledged|received|posted|applied|processed|executed|submitted|delivered|written)\b\W*)*",
     re.IGNORECASE,
 )
 _AT_WORK: Final = (
-    r"(?:running|pending|queued|in[ _-]?progress|processing|waiting|scheduled|starting|building|deploying|training"
-    r"|creating|provisioning|initiali[sz]ing|loading|working|busy|not[ _-]?(?:ready|started))\b"
+    r"(?:running|pending|queued|in[ _-]?progress|progressing|processing|waiting|scheduled|starting|building|deploying"
+    r"|training|creating|provisioning|initiali[sz]ing|loading|working|busy|not[ _-]?(?:ready|started))\b"
 )
 _PENDING: Final = re.compile(
     rf"^\W*(?:{_AT_WORK}[\W\d]*$|waiting[ _-]for)"
