@@ -190,15 +190,15 @@ def asks_in_words(call: ToolCall) -> bool:
     it is the same answer again.
     """
     guess = _by_name(call.tool)
-    args = _given(call.args)
-    if guess is _TALKS or (guess is _RUNS_CODE and _is_shell(call.tool) and may_act(call)):
+    if guess is _TALKS:
         return False
+    if guess is _RUNS_CODE:
+        return _has_words(_command(call.args)) and not (_is_shell(call.tool) and may_act(call))
+    args = _given(call.args)
+    asks = _is_text if _searches(call.tool) else _has_words
     if type(args) is not dict:
-        return isinstance(args, str) and (_is_text(args) if _searches(call.tool) else _has_words(args))
-    if _searches(call.tool):
-        return any(_is_text(value) for value in args.values())
-    keys = _COMMAND_KEYS if guess is _RUNS_CODE else _QUESTION_KEYS
-    return any(key in keys and _has_words(value) for key, value in args.items())
+        return asks(args)
+    return any(asks(value) for key, value in args.items() if asks is _is_text or key in _QUESTION_KEYS)
 
 
 def _is_text(value: object) -> bool:
