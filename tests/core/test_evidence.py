@@ -73,9 +73,9 @@ def test_reads_as_nothing(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["running", "PENDING...", "Status: in progress", '{"id":7,"state":"training"}', "<status>running</status>",
-     "(session 2 still running)", "Process running with session ID 7", '{"done": false, "left": 3}', "not yet ready",
-     "waiting_for_review", "No new output", "Status: running (41%)"],
+    ["Status: in progress", '{"id":7,"state":"training"}', "<status>running</status>", "(session 2 still running)",
+     "Process running with session ID 7", '{"done": false, "left": 3}', "Not yet ready", "waiting_for_review",
+     "No new output", "STATUS: RUNNING (41%)"],
 )  # fmt: skip
 def test_says_that_it_is_not_done_yet(text):
     assert Evidence.of(text).pending
@@ -83,7 +83,7 @@ def test_says_that_it_is_not_done_yet(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["done", "port: 8080, running on localhost", "2 busy", '{"status": "active"}', "the order is pending review",
+    ["done", "port: 8080, running on localhost", "2 busy", "pending", '{"order": 7, "status": "pending"}', "running",
      "def run():\n    running = True", "Status: ok", "", '{"done": true}', "Status: running " + "x" * 200],
 )  # fmt: skip
 def test_says_nothing_of_being_done(text):
@@ -93,7 +93,7 @@ def test_says_nothing_of_being_done(text):
 def test_a_word_that_it_worked_is_as_good_as_silence():
     for text in ("", "\n", "null", "ok", "Done.", '{"success": true}', '{"status": "ok", "error": null, "code": 200}'):
         assert Evidence.of(text).silent
-    for text in ("no results", "[1]", '{"id": 7}', "ok then", "0 rows"):
+    for text in ("no results", "[]", '{"data": []}', "[1]", '{"id": 7}', "ok then", "0 rows"):
         assert not Evidence.of(text).silent
 
 

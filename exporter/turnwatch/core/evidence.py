@@ -329,24 +329,25 @@ def reads_as_nothing(text: str) -> bool:
     return "{" in text and _EMPTY_MEMBERS.fullmatch(text.strip()) is not None and _NO_MEMBER.search(text) is not None
 
 
+# A list, be it empty, is an answer.
 _SILENT: Final = re.compile(
-    r"\W*(?:(?:null|none|nil|undefined|ok|okay|done|true|success(?:ful(?:ly)?)?|succeeded|completed?|finished|200|0|status"
-    r"|result|message|response|data|code|error|stored|saved|sent|added|updated|created|deleted|removed|recorded|noted"
-    r"|accepted|acknowledged|received|posted|applied|processed|executed|submitted|delivered|written)\b\W*)*",
+    r"[^\w\[]*(?:(?:null|none|nil|undefined|ok|okay|done|true|success(?:ful(?:ly)?)?|succeeded|completed?|finished|200|0"
+    r"|status|result|message|response|data|code|error|stored|saved|sent|added|updated|created|deleted|removed|recorded"
+    r"|noted|accepted|acknowledged|received|posted|applied|processed|executed|submitted|delivered|written)\b[^\w\[]*)*",
     re.IGNORECASE,
 )
+# Of work that goes on by itself. An order that is pending is a fact, which asking again does not change.
 _AT_WORK: Final = (
-    r"(?:running|pending|queued|in[ _-]?progress|progressing|processing|waiting|scheduled|starting|building|deploying"
-    r"|training|creating|provisioning|initiali[sz]ing|loading|working|busy|not[ _-]?(?:ready|started))\b"
+    r"(?:running|queued|in[ _-]?progress|progressing|starting|building|deploying|training|provisioning|initiali[sz]ing"
+    r"|loading)\b"
 )
 _PENDING: Final = re.compile(
-    rf"^\W*(?:{_AT_WORK}[\W\d]*$|waiting[ _-]for)"
-    rf"|\b(?:(?:status|state|phase)\b[\W_]{{1,6}}(?:is\s)?{_AT_WORK}|still[ _-]{_AT_WORK}|process (?:is )?running\b"
-    r"|not yet (?:ready|finished|completed?|done|available)\b|no new (?:output|messages?)\b"
-    r"|(?:done|completed?|finished|ready)\"\s*:\s*false\b)"
+    rf"\b(?:(?:status|state|phase)\b[\W_]{{1,6}}(?:is\s)?{_AT_WORK}|still[ _-]{_AT_WORK}|process (?:is )?running\b"
+    r"|not yet (?:ready|finished|completed?|done|available)\b|no new output\b"
+    r"|(?:done|completed?|finished|ready)\"\s*:\s*false\b)|^\W*waiting[ _-]for"
 )
 # Whatever matches has one of these, and most results have none and need no closer look.
-_STEMS: Final = ("ing", "queued", "progress", "scheduled", "busy", "not", "no new", "false")
+_STEMS: Final = ("ing", "queued", "progress", "not yet", "no new", "false")
 _FAILURE: Final = re.compile(
     r"\W{0,3}+(?:\w++(?:(?<=error)|(?<=exception))|traceback \(most|failed to |failure\b|fatal:|nothing happens"
     r"|invalid (?:action|input|argument|command|request|call))",
