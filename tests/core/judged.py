@@ -4,6 +4,8 @@ from turnwatch.core.engine import Engine
 from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Evidence
 
+PAGE = [f"line {word} of a long enough page" for word in ("one", "two", "three", "four", "five", "six", "seven")]
+
 
 def call(tool="get", args=None, result="same", *, error=None, **more):
     text = error if error is not None else result

@@ -2,14 +2,11 @@ import json
 from dataclasses import fields
 
 import pytest
-from tests.core.judged import call, stuck_at, verdicts
+from tests.core.judged import PAGE, call, stuck_at, verdicts
 
 from turnwatch.core.engine import Engine, Thresholds
 from turnwatch.core.events import MISSING, ToolCall
 from turnwatch.core.evidence import Evidence
-
-PAGE = [f"line {word} of a long enough page" for word in ("one", "two", "three", "four", "five", "six", "seven")]
-
 
 # Results and epochs
 
@@ -176,11 +173,40 @@ def test_parallel_duplicates_are_one_round():
 
 def test_results_that_come_round_in_any_order_are_stuck():
     order = "abcabbcacbba"
-    calls = [call("look", {"at": f"{p} {n}"}, f"view {p}") for n, p in enumerate(order)]
+    calls = [call("look", {"query": f"{p} {n}"}, f"view {p}") for n, p in enumerate(order)]
     assert stuck_at(calls) is not None
 
 
 # Asking around
+
+
+def test_other_words_for_a_grep_are_the_same_question():
+    alternatives = ("retry|backoff", "backoff|retry", "retries|backoff", "retry|back.?off", "(retry|backoff)")
+    assert stuck_at([call("grep", {"pattern": p, "path": "src"}, "a.py:3: retry()") for p in alternatives]) == 5
+
+
+def test_many_things_may_be_of_one_kind():
+    mails = [{"subject": f"bill {name}", "body": f"dear all, bill {name} is due"} for name in "abcdefghijkl"]
+    assert verdicts([call("classify_email", mail, "label: invoice") for mail in mails]) == []
+    assert verdicts([call("validate", mail, "valid") for mail in mails]) == []
+    assert stuck_at([call("oracle", {"question": mail["body"]}, "label: invoice") for mail in mails]) == 5
+
+
+def test_many_commands_with_one_answer_are_work_unless_they_only_look():
+    names = "abcdefghijkl"
+    assert verdicts([call("bash", {"command": f"./deploy.sh {name}"}, "Deployed.") for name in names]) == []
+    assert stuck_at([call("bash", {"command": f"grep -n {name} notes"}, "3: a to l") for name in names]) == 5
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [("bash", {"command": "python convert.py {}"}), ("render_chapter", {"name": "{}"}), ("python", {"code": "{} = 1"})],
+)
+@pytest.mark.parametrize("result", ["", "ok", '{"success": true}'])
+def test_silence_is_success_where_a_call_may_have_done_something(tool, args, result):
+    calls = [call(tool, {key: text.format(name) for key, text in args.items()}, result) for name in "abcdefghijkl"]
+    assert verdicts(calls) == []
+    assert stuck_at([call("search", {"q": name}, "") for name in "abcdefghijkl"]) == 8
 
 
 def test_the_same_answer_for_other_names_is_no_loop():

@@ -11,6 +11,15 @@ def test_the_same_call_failing_three_times_is_stuck_whatever_the_text():
     assert verdicts([call(error=text) for text in texts]) == [("error_stall", "stuck", 3)]
 
 
+def test_a_failing_call_that_waits_longer_each_time_has_more_attempts():
+    def attempts(*times):
+        return [call("fetch", {"q": 1}, error="503 try later", started=at, ended=at) for at in times]
+
+    backing_off = attempts(0.0, 1.0, 3.0, 7.0, 15.0, 31.0)
+    assert verdicts(backing_off) == [("error_stall", "warn", 5), ("error_stall", "stuck", 6)]
+    assert stuck_at(attempts(0.0, 2.0, 4.0)) == 3
+
+
 def test_other_errors_of_the_same_call_after_other_work_are_debugging():
     calls = []
     for text in ("module a missing", "name b undefined", "value c wrong", "index d out of range"):

@@ -1,16 +1,16 @@
 """What is meant to be asked again is no loop, for as long as it is asked with patience."""
 
 import pytest
-from tests.core.judged import call, stuck_at, verdicts
+from tests.core.judged import PAGE, call, stuck_at, verdicts
 
 from turnwatch.core.engine import Engine
 
 
-def polls(waits, **more):
+def polls(waits, result="running", **more):
     at, calls = 0.0, []
     for wait in waits:
         at += wait
-        calls.append(call("get_job", {"id": 1}, "running", started=at, ended=at, **more))
+        calls.append(call("get_job", {"id": 1}, result, started=at, ended=at, **more))
     return calls
 
 
@@ -38,6 +38,26 @@ def test_a_poll_is_no_stale_call_until_it_is_stuck(tool, polling):
 def test_a_pace_is_as_good_as_a_hint():
     assert stuck_at(polls([2.0**n for n in range(8)])) is None
     assert stuck_at(polls([2.0] * 8)) == 4
+
+
+def test_an_answer_that_it_is_not_done_yet_is_as_good_as_a_hint():
+    running = "status: running"
+    assert verdicts(polls([2.0] * 30, running)) == [("stale_repeat", "warn", 10), ("stale_repeat", "stuck", 20)]
+    assert stuck_at(polls([2.0] * 30, running, polling=False)) == 4
+    assert stuck_at([call("start_job", {"id": 1}, "status: queued")] * 6) == 4
+    percents = [call("get_job", {"id": 1}, f"Status: running ({percent}%)") for percent in range(1, 99, 4)]
+    assert verdicts(percents) == []
+
+
+def test_looking_at_what_a_process_says_is_a_poll():
+    looks = [call("write_stdin", {"session_id": 7, "chars": ""}, "Process running with session ID 7")] * 9
+    assert verdicts(looks) == []
+
+
+def test_moving_on_is_no_standstill_until_a_page_shows_that_it_is():
+    assert verdicts([call("scroll_down", {}, "Scrolled down")] * 9) == []
+    assert stuck_at([call("scroll_down", {}, "Scrolled down")] * 20) == 20
+    assert stuck_at([call("scroll_down", {}, " ".join(PAGE))] * 9) == 4
 
 
 def test_other_work_is_not_patience():

@@ -55,7 +55,7 @@ def moves_on(call: ToolCall) -> bool:
     guess = _by_name(call.tool)
     if guess is not None:
         return guess is _MOVES
-    action = _action(call.args)
+    action = _told_to(None, call.args)
     return action is not None and _is_one_word(action) and (action == "key" or _by_name(action) is _MOVES)
 
 
@@ -193,7 +193,7 @@ def asks_in_words(call: ToolCall) -> bool:
     if guess is _TALKS:
         return False
     if guess is _RUNS_CODE:
-        return _has_words(_command(call.args)) and not (_is_shell(call.tool) and may_act(call))
+        return _has_words(_told_to(_RUNS_CODE, call.args)) and not (_is_shell(call.tool) and may_act(call))
     args = _given(call.args)
     asks = _is_text if _searches(call.tool) else _has_words
     if type(args) is not dict:
@@ -215,13 +215,13 @@ def may_act(call: ToolCall) -> bool:
         return False
     guess = _by_name(call.tool)
     if guess is None:
-        action = _action(call.args)
+        action = _told_to(None, call.args)
         if action is not None and not _is_one_word(action):
             return not only_looks(action)
         return action is None or _by_name(action) is not _READS
     if guess is not _RUNS_CODE:
         return guess not in (_READS, _WAITS, _TALKS)
-    command = _command(call.args)
+    command = _told_to(_RUNS_CODE, call.args)
     return command is not None and not only_looks(command)
 
 
