@@ -1,6 +1,7 @@
 """Turns out of the spans of a real TracerProvider in this process."""
 
 import asyncio
+import gc
 import multiprocessing
 import socket
 import threading
@@ -67,6 +68,36 @@ def bench():
     yield bench
     bench.processor.shutdown()
     assert bench.faults() == 0
+
+
+def test_a_span_that_the_garbage_collector_ends_while_another_is_counted_is_counted(bench, monkeypatch):
+    assembler = bench.processor._assembler
+    feed = assembler.feed
+
+    def steps():
+        span = bench.tracer.start_span("execute_tool left", attributes={"gen_ai.operation.name": "execute_tool"})
+        try:
+            yield
+        finally:
+            span.end()
+
+    def collecting(spans, now):
+        monkeypatch.setattr(assembler, "feed", feed)
+        streaming = steps()
+        next(streaming)
+        cycle = [streaming]
+        cycle.append(cycle)
+        del streaming, cycle
+        gc.collect()
+        feed(spans, now)
+
+    monkeypatch.setattr(assembler, "feed", collecting)
+    thread = threading.Thread(target=bench.tool, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    bench.processor.shutdown()
+    assert sum(turn.tool_calls for turn in bench.turns) == 2
 
 
 @pytest.mark.untraced

@@ -84,7 +84,7 @@ class TurnSpanProcessor(SpanProcessor):
 
     def _start_afresh(self) -> None:
         """Forget all state: at the start, and in a forked process, whose parent's turns are not its own."""
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # the garbage collector may end a generator, and its span, below
         self._watch = self._given_watch or default_watch()
         self._assembler = self._new_assembler()
         self._awaited = self._assembler.awaited
