@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+import threading
 from collections.abc import Iterator
 from contextvars import Context
 
@@ -37,6 +39,62 @@ def test_a_turn_left_in_another_context_takes_nothing_from_the_turn_that_is_curr
         assert left.stop_reason == "user_cancelled"
         assert tw.current_turn() is here
     assert tw.current_turn() is None
+
+
+def test_a_turn_that_was_left_in_another_context_is_no_more_current_where_it_was_entered():
+    watch = Watch()
+    with tw.turn("outer", watch=watch) as outer:
+        streaming = steps("streaming", watch)
+        next(streaming)
+        Context().run(streaming.close)
+        assert tw.current_turn() is outer
+        with tw.turn("next", watch=watch) as following:
+            assert following.state.parent is outer.state
+        assert tw.current_turn() is outer
+
+
+def test_a_turn_that_is_entered_once_more_after_its_end_is_a_turn_of_its_own():
+    watch = Watch()
+    turn = tw.turn("again", watch=watch)
+    with turn:
+        turn.stop("error")
+        first = turn.state
+    with turn:
+        with tw.turn("inside", watch=watch) as inside:
+            pass
+        assert tw.current_turn() is turn
+    assert inside.state.parent is turn.state is not first
+    assert (first.stop_reason, turn.stop_reason) == ("error", "final_answer")
+
+
+def test_an_evicted_turn_can_be_entered_again_from_inside():
+    with tw.turn("evicted", watch=Watch()) as turn:
+        turn.state.end("evicted")
+        with turn:
+            assert tw.current_turn() is turn
+        assert tw.current_turn() is turn
+    assert tw.current_turn() is None
+
+
+def test_a_turn_that_the_garbage_collector_ends_where_its_watch_is_at_work_ends():
+    watch = Watch()
+
+    def left_in_the_middle() -> None:
+        streaming = steps("streaming", watch)
+        next(streaming)
+        cycle: list[object] = [streaming]
+        cycle.append(cycle)
+
+    def collect() -> None:
+        left_in_the_middle()
+        with watch.lock:
+            gc.collect()
+
+    thread = threading.Thread(target=collect, daemon=True)
+    thread.start()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert watch.agents["streaming"].open_turns == {}
 
 
 def test_an_evicted_turn_is_current_again_after_the_turn_inside_it():

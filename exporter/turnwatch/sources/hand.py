@@ -31,7 +31,11 @@ _current: ContextVar[Turn | None] = ContextVar("turnwatch_turn", default=None)
 
 def current_turn() -> Turn | None:
     """The turn that this code runs in, if any."""
-    return _current.get()
+    turn = _current.get()
+    # Turns that generators hold open can be left in any order, and in another context than they were entered in.
+    while turn is not None and turn._left:
+        turn = turn._around
+    return turn
 
 
 class Turn:
@@ -144,7 +148,7 @@ class Turn:
             ValueError: ``on_loop`` names no response.
             TurnStopped: It cannot be guarded and ``fail_closed`` is set.
         """
-        around = _current.get()
+        around = current_turn()
         if parent is None and around is not None:
             parent = around._state
         self._state = TurnState(
@@ -169,11 +173,12 @@ class Turn:
             self.state.guard.end()
 
     def __enter__(self) -> Turn:
-        if self._state is not None and not self._state.ended and _current.get() is self:
+        around = current_turn()
+        if around is self:
             self._entered_again += 1  # one turn still; it ends where it was entered first
             return self
         self.open()
-        self._around = _current.get()
+        self._around, self._left = around, False
         _current.set(self)
         self._spans.turn_begins(hosted=self._hosted)
         return self
@@ -209,13 +214,9 @@ class Turn:
         state.end(reason)
         if state.guard is not None:
             state.guard.end()
-        self._left = True
-        # Turns that generators hold open can be left in any order, and in another context than they were entered in.
+        self._left, self._stop_reason = True, None
         if _current.get() is self:
-            while self._around is not None and self._around._left:
-                self._around = self._around._around
-            _current.set(self._around)
-            self._around = None
+            _current.set(current_turn())
         self._spans.turn_ends(error)
 
     async def __aenter__(self) -> Turn:
