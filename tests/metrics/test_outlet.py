@@ -7,6 +7,7 @@ import gc
 import logging
 import subprocess
 import sys
+import threading
 import urllib.request
 import weakref
 from collections.abc import Iterator
@@ -251,8 +252,38 @@ def test_a_turn_that_is_open_while_it_is_configured_again_stays_in_the_gauges_un
     assert 'agent_duplicate_tool_calls_total{agent="shop",tool="find"} 3.0' in scrape()
 
 
+def test_a_scrape_waits_for_a_turn_that_began_before_it_was_configured_again():
+    many = tw.Settings(bounds={"tools": 10_000})
+    tw.configure(many)
+    before = tw.TurnState("shop")
+    tw.configure(many)
+
+    def record() -> None:
+        for number in range(1_500):
+            before.record(f"tool-{number}", "00000000000000aa")
+
+    recording = threading.Thread(target=record)
+    recording.start()
+    while recording.is_alive():
+        scrape()  # which fails where a series is added meanwhile
+    recording.join()
+    assert 'agent_tool_calls_total{agent="shop",outcome="ok",tool="tool-1499"} 1.0' in scrape()
+
+
+def test_a_conversation_goes_on_when_it_is_configured_again():
+    limits = tw.Limits(max_tool_calls=3)
+    for _ in range(3):
+        tw.configure(tw.Settings())
+        with tw.turn("shop", conversation_id="c", conversation_limits=limits) as turn:
+            turn.call_tool("find", str)
+    tw.configure(tw.Settings())
+    with pytest.raises(tw.ToolBudgetExceeded), tw.turn("shop", conversation_id="c") as turn:
+        turn.call_tool("find", str)
+
+
 def test_a_watch_that_had_nothing_to_show_is_not_kept():
     first = tw.configure()
+    tw.TurnState("shop", conversation_id="c").end()
     second = tw.configure(tw.Settings(detect={"max_identical_calls": 5}))
     kept = weakref.ref(first)
     del first

@@ -58,13 +58,26 @@ class ConversationState:
 
 
 class Conversations:
-    """The conversations of this process: bounded, the longest idle dropped first, and forgotten after a while."""
+    """The conversations of this process: bounded, the longest idle dropped first, and forgotten after a while.
 
-    def __init__(self, make: Callable[[str], ConversationState], bound: int, ttl_seconds: float) -> None:
+    Args:
+        make: Makes one.
+        bound: How many are remembered.
+        ttl_seconds: For how long one without news is.
+        before: Those in whose place they come, and which go on here. Whoever guards these guards those as well.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[str], ConversationState],
+        bound: int,
+        ttl_seconds: float,
+        before: Conversations | None = None,
+    ) -> None:
         self._make = make
         self._bound = bound
         self._ttl = ttl_seconds
-        self._by_id: OrderedDict[str, ConversationState] = OrderedDict()
+        self._by_id: OrderedDict[str, ConversationState] = OrderedDict() if before is None else before._by_id
 
     def __len__(self) -> int:
         return len(self._by_id)

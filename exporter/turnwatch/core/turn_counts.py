@@ -132,7 +132,7 @@ class TurnCounts:
         self._priced_calls = 0
         self._stuck = False
         self._judging = shared_lock()
-        self.engine = Engine(volatile_keys=watch.volatile_keys_of)
+        self.engine = Engine(volatile_keys=watch.volatile_keys)
         self.guard: Guard | None = None
         try:
             with watch.lock:

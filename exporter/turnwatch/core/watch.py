@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import time
 import traceback
 import weakref
@@ -58,6 +59,17 @@ def _kind_of_fault() -> str:
     return "" if error is None else f" ({type(error).__name__})"
 
 
+def _volatile_keys_under(settings: Settings) -> Callable[[str], frozenset[str]]:
+    # Not a method: conversations keep this, and outlive the watch they began under.
+    general = settings.detect.volatile_keys
+    of_tool = {
+        tool: general | override.volatile_keys
+        for tool, override in settings.tools.overrides.items()
+        if override.volatile_keys
+    }
+    return lambda tool: of_tool.get(tool, general)
+
+
 class _OpenTurn(weakref.ref[TurnState]):
     """An open turn, held by nobody but its owner."""
 
@@ -77,8 +89,11 @@ class Watch:
             it raises, the fault is counted and the process's own clock says the time.
         exemplar: Gives the labels of an exemplar (the current trace id), or None where there is none.
         prices: What tokens cost; those of the settings when left out.
-        before: The watch that this one takes the place of. Turns that are open keep theirs, so its gauges are shown
-            with this one's until there is nothing left to show.
+        before: The watch that this one takes the place of. Its conversations go on here. Turns that are open keep
+            theirs, so its gauges are shown with this one's until there is nothing left to show.
+
+    Attributes:
+        volatile_keys: Gives the argument names that do not count for a tool.
     """
 
     def __init__(
@@ -98,7 +113,8 @@ class Watch:
         self.settings = settings
         self.meter: Meter = meter or NullMeter()
         self.clock = clock if clock is steady_clock else self._with_fallback(clock)
-        self.lock = fork_safe_lock(quiet=True)
+        # Turns of both may have one parent, and count into one meter.
+        self.lock: threading.RLock = fork_safe_lock(quiet=True) if before is None else before.lock
         self.exemplar = exemplar or (lambda: None)
         self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
         self.listeners: list[Listener] = []
@@ -118,16 +134,14 @@ class Watch:
         self._open: dict[int, _OpenTurn] = {}
         self._next_turn = 0
         self.counted_calls = CountedCalls()
-        self.conversations = Conversations(self._make_conversation, bounds.conversations, bounds.conversation_ttl_s)
-        self._volatile_keys = self.settings.detect.volatile_keys
-        self._tool_volatile_keys = {
-            tool: self._volatile_keys | override.volatile_keys
-            for tool, override in self.settings.tools.overrides.items()
-            if override.volatile_keys
-        }
-        # Each turn keeps these; a method looked up anew is an object of its own.
-        self.volatile_keys_of = self.volatile_keys
-        self._forget_turn = self._forget
+        self.conversations: Conversations = Conversations(
+            self._make_conversation,
+            bounds.conversations,
+            bounds.conversation_ttl_s,
+            None if before is None else before.conversations,
+        )
+        self.volatile_keys: Callable[[str], frozenset[str]] = _volatile_keys_under(self.settings)
+        self._forget_turn = self._forget  # each turn keeps it; a method looked up anew is an object of its own
         self._before = before if before is not None and any(value for *_, value in before.gauges()) else None
         self.faults = 0
         self._last_error_log = 0.0
@@ -185,7 +199,7 @@ class Watch:
         bound = self.settings.bounds.keys_per_conversation
         return ConversationState(
             conversation_id,
-            Engine(scope="conversation", bound=bound, volatile_keys=self.volatile_keys_of),
+            Engine(scope="conversation", bound=bound, volatile_keys=self.volatile_keys),
             bound,
         )
 
@@ -285,10 +299,6 @@ class Watch:
     def hash(self, tool: str, args: object = MISSING) -> str:
         """The public input hash under this watch's settings."""
         return hash_of(tool, canonical_bytes(args, self.volatile_keys(tool)), self.settings.hash_key)
-
-    def volatile_keys(self, tool: str) -> frozenset[str]:
-        """The argument names that do not count for this tool."""
-        return self._tool_volatile_keys.get(tool, self._volatile_keys)
 
     def override(self, tool: str) -> ToolOverride | None:
         """What the settings say about this tool."""
