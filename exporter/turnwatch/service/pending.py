@@ -89,6 +89,8 @@ class Body:
                     self._pending.grow(self, len(chunk))
                     self._held += len(chunk)
                     self._content += chunk
+                if self._is_given_up:  # and its end came in the same moment
+                    raise TimeoutError
         except TimeoutError:
             if self._is_given_up:
                 raise Refusal(BUSY, "the body arrived slowly and others needed the room") from None
