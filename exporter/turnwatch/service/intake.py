@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, Protocol
 
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.watch import Watch
 from turnwatch.service.decode import Decoded, decode
 from turnwatch.service.refusal import BUSY, FAULT, Refusal
@@ -96,10 +97,11 @@ class Intake:
             self._watch.internal_error("decoding a request")
             raise Refusal(FAULT, "the request could not be read") from None
         now = self._watch.clock()
-        if decoded.spans:
-            self._turns.feed(decoded.spans, now)
-        if decoded.logs:
-            self._turns.feed_logs(decoded.logs, now)
+        with Quietly(self._watch, "counting a request"):  # which is passed on all the same
+            if decoded.spans:
+                self._turns.feed(decoded.spans, now)
+            if decoded.logs:
+                self._turns.feed_logs(decoded.logs, now)
         if decoded.rejected and signal == "traces":
             self._watch.count("turnwatch_spans_total", "rejected", amount=decoded.rejected)
         return decoded
