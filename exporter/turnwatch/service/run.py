@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import ipaddress
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -140,20 +141,25 @@ class _Service:
         self._listen_to_signals()
         async with contextlib.AsyncExitStack() as running:
             metrics = await self._listen(
-                running, metrics_app(self._registry, health), places.metrics_host, places.metrics_port
+                running.push_async_callback,
+                metrics_app(self._registry, health),
+                places.metrics_host,
+                places.metrics_port,
             )
             ledger = self._open_ledger(running)
             queue = await self._forwarding(running, ledger)
-            running.callback(intake.close)
+            # In a thread: where many turns are open it takes seconds, and the metrics are scraped meanwhile.
+            running.push_async_callback(asyncio.to_thread, intake.close)
             await running.enter_async_context(self._ticking(intake))
+            at_end = await running.enter_async_context(_called_together())
             grpc_address = None
             if places.grpc_port is not None:
                 receiver = GrpcReceiver(self._watch, intake, pending, queue)
                 port = await receiver.start(places.host, places.grpc_port, places.certificate)
-                running.push_async_callback(receiver.stop, self._limits.body_timeout_s)
+                at_end(functools.partial(receiver.stop, self._limits.body_timeout_s))
                 grpc_address = f"{places.host}:{port}"
             app = Receiver(self._watch, intake, pending, health, queue).app
-            http = await self._listen(running, app, places.host, places.port, places.certificate)
+            http = await self._listen(at_end, app, places.host, places.port, places.certificate)
             health.is_ready = True
             on_started(Addresses(http, grpc_address, metrics))
             await self._stop.wait()
@@ -162,7 +168,7 @@ class _Service:
 
     async def _listen(
         self,
-        running: contextlib.AsyncExitStack,
+        at_end: Callable[[Callable[[], Awaitable[None]]], object],
         app: object,
         host: str,
         port: int,
@@ -176,7 +182,7 @@ class _Service:
             listener.stop()
             await serving
 
-        running.push_async_callback(stop)
+        at_end(stop)
         await listener.wait_until_started()
         scheme = "http" if certificate is None else "https"
         return f"{scheme}://{host}:{bound.getsockname()[1]}"
@@ -235,6 +241,16 @@ class _Service:
 
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, asked_to_stop)
+
+
+@contextlib.asynccontextmanager
+async def _called_together() -> AsyncIterator[Callable[[Callable[[], Awaitable[None]]], None]]:
+    """Keeps what is to be called at the end, all at once: no port stays open while another's last request ends."""
+    stops: list[Callable[[], Awaitable[None]]] = []
+    try:
+        yield stops.append
+    finally:
+        await asyncio.gather(*(stop() for stop in stops))
 
 
 def _is_loopback(host: str) -> bool:
