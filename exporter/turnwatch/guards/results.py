@@ -19,8 +19,6 @@ from turnwatch.core.forking import fork_safe_lock
 MAX_BYTES: Final = 64 * 1024 * 1024
 MAX_RESULT_BYTES: Final = 1024 * 1024
 _BYTES_AN_ENTRY: Final = 512
-# How large an object is that is copied and not written out, nobody knows.
-_BYTES_OF_A_COPY: Final = 64 * 1024
 
 _IMMUTABLE: Final = frozenset({str, bytes, int, float, bool, complex, NoneType})
 _OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_SUBCLASS
@@ -71,16 +69,20 @@ class Kept:
             return cls("itself", result, size) if size <= MAX_RESULT_BYTES else None
         if isinstance(result, io.IOBase) or any(hasattr(result, name) for name in _CONSUMED) or _is_unread(result):
             return None
+        written = _Written()
         try:
-            pickled = pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+            pickle.Pickler(written, pickle.HIGHEST_PROTOCOL).dump(result)
+        except _TooLargeError:
+            return None
         except Exception:
             return cls._copied(result)
-        return cls("pickled", pickled, len(pickled)) if len(pickled) <= MAX_RESULT_BYTES else None
+        return cls("pickled", bytes(written.content), len(written.content))
 
     @classmethod
     def _copied(cls, result: object) -> Kept | None:
         try:
-            return cls("copied", copy.deepcopy(result), _BYTES_OF_A_COPY)
+            # How large that is, nobody knows: as large as a result may be.
+            return cls("copied", copy.deepcopy(result), MAX_RESULT_BYTES)
         except Exception:
             return None
 
@@ -89,6 +91,26 @@ class Kept:
         if self.kind == "itself":
             return self.content
         return pickle.loads(self.content) if self.kind == "pickled" else copy.deepcopy(self.content)
+
+
+class _TooLargeError(Exception):
+    """A result is larger than what is kept."""
+
+
+@final
+class _Written:
+    """Where a result is written to, as far as it is kept: the rest of a very large one is not written at all."""
+
+    __slots__ = ("content",)
+
+    def __init__(self) -> None:
+        self.content = bytearray()
+
+    def write(self, piece: bytes) -> int:
+        if len(self.content) + len(piece) > MAX_RESULT_BYTES:
+            raise _TooLargeError
+        self.content += piece
+        return len(piece)
 
 
 _CONSUMED: Final = ("__next__", "__anext__", "__await__")
