@@ -148,3 +148,37 @@ def test_a_response_that_was_read_is_handed_out_again(watch):
     gateway = tw.ToolGateway(impls={"get_file": get}, watch=watch)
     assert [gateway.call("get_file").content for _ in range(2)] == [b"ab", b"ab"]
     assert len(runs) == 1
+
+
+def test_a_turn_that_is_stopped_in_a_tool_stops_none_that_waits_for_the_same_call(watch):
+    inside, go_on = threading.Event(), threading.Event()
+
+    def search() -> str:
+        inside.set()
+        go_on.wait(10)
+        if threading.current_thread().name == "stopped":
+            raise tw.StepLimitExceeded("no more")
+        return "found"
+
+    gateway = tw.ToolGateway(impls={"search": search}, watch=watch, overrides={"search": {"read_only": True}})
+    turns = {name: tw.turn("a", "c-1", watch=watch).open() for name in ("stopped", "going on")}
+    outcomes: dict[str, object] = {}
+
+    def run() -> None:
+        name = threading.current_thread().name
+        try:
+            outcomes[name] = gateway.call("search", turn=turns[name])
+        except tw.TurnStopped as stopped:
+            outcomes[name] = stopped.stop_reason
+
+    first = threading.Thread(target=run, name="stopped")
+    first.start()
+    inside.wait(10)
+    other = threading.Thread(target=run, name="going on")
+    other.start()
+    while turns["going on"].tool_calls == 0:
+        time.sleep(0.01)
+    go_on.set()
+    first.join()
+    other.join()
+    assert outcomes == {"stopped": "max_iterations", "going on": "found"}

@@ -12,7 +12,7 @@ from turnwatch.core.guard import Guard
 from turnwatch.core.hashing import input_hash
 from turnwatch.core.quietly import Quietly
 from turnwatch.core.watch import Watch
-from turnwatch.errors import SideEffectHeld
+from turnwatch.errors import SideEffectHeld, TurnStopped
 from turnwatch.guards.circuit_breaker import CircuitBreaker, down_text
 from turnwatch.guards.holds import Holds
 from turnwatch.guards.results import Kept, KeptResults, exact_key, plain_json
@@ -313,7 +313,8 @@ class GatewayCall:
         """The tool raised, for good."""
         self._over = True
         self._end_epoch(kept=None)
-        self._land(error if isinstance(error, Exception) else None)
+        # A turn that ended in the tool is this call's own: another's goes on.
+        self._land(error if isinstance(error, Exception) and not isinstance(error, TurnStopped) else None)
         with self._shared.quietly("a circuit breaker"):
             if not isinstance(error, Exception):
                 self._breaker.gave_up()
