@@ -127,6 +127,42 @@ def test_a_forked_process_has_a_thread_of_its_own(receiver):
     assert len(receiver.posts) == 2
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_a_forked_process_does_not_wait_for_its_parents_pages():
+    under_way, go_on = threading.Event(), threading.Event()
+
+    def send(page: tw.Page) -> None:
+        under_way.set()
+        go_on.wait(30)
+
+    pager = tw.Pager(send)
+    pager(PAGE)
+    under_way.wait(10)
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if pager.flush(1) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert not pager.flush(0.01)
+    go_on.set()
+    assert pager.flush()
+
+
+def test_a_pager_that_gets_no_thread_asks_for_one_at_the_next_page(monkeypatch):
+    sent: list[tw.Page] = []
+    pager = tw.Pager(sent.append)
+
+    def no_more(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", no_more)
+        with pytest.raises(RuntimeError):
+            pager(PAGE)
+    pager(PAGE)
+    assert pager.flush()
+    assert sent == [PAGE]
+
+
 def test_the_settings_name_where_pages_go(make_watch, receiver):
     page = PageSettings(alertmanager_url=receiver.url, webhook_url=f"{receiver.url}/hook", labels={"namespace": "n"})
     watch = make_watch(on_loop="page", page=page)

@@ -47,7 +47,6 @@ class Pager:
         self._queue: queue.Queue[Page] = queue.Queue(queue_size)
         self._on_fault = on_fault
         self._lock = fork_safe_lock()
-        self._thread: threading.Thread | None = None
         self._process = 0
 
     def __call__(self, page: Page) -> None:
@@ -60,6 +59,8 @@ class Pager:
 
     def flush(self, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
         """Wait until every page is sent or lost; whether that happened in time."""
+        if self._process != os.getpid():  # forked: what waits, the parent sends
+            return True
         waiting = self._queue
         with waiting.all_tasks_done:
             return waiting.all_tasks_done.wait_for(lambda: not waiting.unfinished_tasks, timeout_seconds)
@@ -72,9 +73,8 @@ class Pager:
                 return
             if self._process:  # forked: the parent's thread and its waiting pages are the parent's
                 self._queue = queue.Queue(self._queue.maxsize)
+            threading.Thread(target=self._work, name="turnwatch-pager", daemon=True).start()
             self._process = os.getpid()
-            self._thread = threading.Thread(target=self._work, name="turnwatch-pager", daemon=True)
-            self._thread.start()
             # A job that dies of its loop dies right after its page was queued.
             atexit.register(self.flush, FLUSH_AT_EXIT_SECONDS)
 
