@@ -198,6 +198,18 @@ def test_a_killed_conversation_stops_at_its_next_call(watch):
     assert watch.value("agent_guard_stops_total", "a", "killed") == 1
 
 
+@pytest.mark.parametrize("conversation_id", [17, "\ud800", "c-é", "x" * 300])
+def test_a_conversation_is_killed_by_the_id_it_was_given(watch, conversation_id):
+    with tw.turn("a", conversation_id, watch=watch) as turn:
+        kills_of(watch.settings).kill(conversation_id)
+        try:
+            with pytest.raises(tw.ConversationKilled):
+                turn.begin_tool("search")
+        finally:
+            kills_of(watch.settings).revive(conversation_id)
+        turn.begin_tool("search")
+
+
 def test_a_turn_without_a_conversation_is_killed_by_its_own_id(watch):
     with tw.turn("a", watch=watch, turn_id="t-1") as turn:
         kills_of(watch.settings).kill("t-1")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, final
 from turnwatch.core.default import default_watch
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.latest import keep_latest
+from turnwatch.core.names import id_of
 from turnwatch.errors import MissingExtraError, SettingsError, TurnwatchError
 
 if TYPE_CHECKING:
@@ -245,11 +246,13 @@ class AllKills:
 
     def kill(self, conversation_id: str) -> None:
         """Put the flag up everywhere."""
-        self._tell(lambda store: store.kill(conversation_id))
+        known_as = id_of(conversation_id)  # as turns are
+        self._tell(lambda store: store.kill(known_as))
 
     def revive(self, conversation_id: str) -> None:
         """Take the flag down everywhere."""
-        self._tell(lambda store: store.revive(conversation_id))
+        known_as = id_of(conversation_id)
+        self._tell(lambda store: store.revive(known_as))
 
     def _tell(self, tell: Callable[[WritableKillStore], None]) -> None:
         fault: Exception | None = None
