@@ -129,6 +129,14 @@ def test_redis_forgets_a_flag_after_a_day(redis_server, redis_kills):
         assert 0 < client.ttl(key) <= 86_400
 
 
+def test_a_redis_that_is_busy_for_a_moment_takes_the_flag(redis_server):
+    kills = RedisKills.at(redis_server.url)
+    with contextlib.closing(redis.Redis.from_url(redis_server.url)) as client:
+        client.client_pause(300, all=True)
+        kills.kill("c-1")
+        assert client.dbsize() == 1
+
+
 def test_another_process_sees_the_flag_in_redis(redis_server, redis_kills):
     redis_kills.kill("c-1")
     look = (

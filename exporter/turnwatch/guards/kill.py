@@ -32,6 +32,8 @@ REDIS_TTL_SECONDS: Final = 86_400
 REDIS_TIMEOUT_SECONDS: Final = 0.05
 REDIS_ASK_AGAIN_SECONDS: Final = 1.0
 REDIS_DOWN_SECONDS: Final = 5.0
+# Whoever kills a conversation would rather wait than hear that Redis was busy for a moment.
+REDIS_TELL_TIMEOUT_SECONDS: Final = 2.0
 
 
 class WritableKillStore(Protocol):
@@ -139,10 +141,12 @@ class RedisKills:
 
     Args:
         client: A redis-py client, or anything with its ``exists``, ``set`` and ``delete``.
+        teller: Puts flags up and down in its place, and may take its time: no agent waits for that.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, teller: Any = None) -> None:
         self._client = client
+        self._teller = client if teller is None else teller
         self._answers: OrderedDict[str, tuple[float, bool]] = OrderedDict()
         self._down_until = 0.0
         self._lock = fork_safe_lock()
@@ -162,15 +166,15 @@ class RedisKills:
         except ImportError:
             raise MissingExtraError("redis_url", "redis") from None
         try:
-            client = redis.Redis.from_url(
-                url,
-                socket_timeout=REDIS_TIMEOUT_SECONDS,
-                socket_connect_timeout=REDIS_TIMEOUT_SECONDS,
-                retry=Retry(NoBackoff(), 0),
+            client, teller = (
+                redis.Redis.from_url(
+                    url, socket_timeout=seconds, socket_connect_timeout=seconds, retry=Retry(NoBackoff(), 0)
+                )
+                for seconds in (REDIS_TIMEOUT_SECONDS, REDIS_TELL_TIMEOUT_SECONDS)
             )
         except ValueError:  # not its message: the URL may hold a password
             raise SettingsError("redis_url: wants a URL that begins with redis://, rediss:// or unix://") from None
-        return cls(client)
+        return cls(client, teller)
 
     def is_killed(self, conversation_id: str) -> bool:
         """Whether the flag is up, as of a second ago at the latest.
@@ -201,7 +205,7 @@ class RedisKills:
         Raises:
             TurnwatchError: Redis does not answer.
         """
-        self._tell(lambda key: self._client.set(key, "1", ex=REDIS_TTL_SECONDS), conversation_id)
+        self._tell(lambda key: self._teller.set(key, "1", ex=REDIS_TTL_SECONDS), conversation_id)
 
     def revive(self, conversation_id: str) -> None:
         """Take the flag down.
@@ -209,7 +213,7 @@ class RedisKills:
         Raises:
             TurnwatchError: Redis does not answer.
         """
-        self._tell(self._client.delete, conversation_id)
+        self._tell(self._teller.delete, conversation_id)
 
     def _tell(self, tell: Callable[[str], object], conversation_id: str) -> None:
         try:
