@@ -149,7 +149,8 @@ class ToolGateway:
         try:
             while True:
                 try:
-                    result = impl(**args)
+                    with call.while_it_runs():
+                        result = impl(**args)
                     wait = call.wait_after_result(result)
                 except Exception as error:
                     wait = call.wait_after_error(error)
@@ -188,7 +189,8 @@ class ToolGateway:
         try:
             while True:
                 try:
-                    result = await self._run(call, name, args)
+                    with call.while_it_runs():
+                        result = await self._run(call, name, args)
                     wait = call.wait_after_result(result)
                 except Exception as error:
                     wait = call.wait_after_error(error)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final, final
 
+from turnwatch.core.current_call import running
 from turnwatch.core.events import ToolCall
 from turnwatch.core.guard import Guard
 from turnwatch.core.hashing import input_hash
@@ -253,6 +254,10 @@ class GatewayCall:
         with self._shared.quietly("an epoch"):
             results = self._shared.results
             self._epoch = results.something_changes() if self._changes else results.epoch
+
+    def while_it_runs(self) -> AbstractContextManager[None]:
+        """Around the tool: what sees the call from inside, such as an instrumentation, is not to count it again."""
+        return running(self._call)
 
     # After the tool ran
 
