@@ -98,6 +98,29 @@ print(tw.metrics_registry().get_sample_value("agent_turns_total", {"agent": "bot
 """
 
 
+DEAD = 2**22 + 1  # past the largest process id that Linux gives
+
+
+def test_a_dead_workers_file_that_another_scrape_takes_away_first_fails_no_scrape(tmp_path, monkeypatch):
+    (tmp_path / f"gauge_livemax_{DEAD}.db").touch()
+    remove = os.remove
+
+    def remove_after_another(path):
+        remove(path)
+        remove(path)
+
+    monkeypatch.setattr(os, "remove", remove_after_another)
+    assert list(ReapingCollector(str(tmp_path)).collect()) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_workers_that_are_not_named_by_their_process_are_left_alone(tmp_path):
+    file = tmp_path / "gauge_livemax_web-1.db"
+    file.touch()
+    assert list(ReapingCollector(str(tmp_path)).collect()) == []
+    assert file.exists()
+
+
 def test_a_folder_that_is_not_there_is_named_and_costs_the_agent_nothing(tmp_path):
     missing = tmp_path / "missing"
     run = subprocess.run(

@@ -6,6 +6,7 @@ up at the scrape. It knows no custom collectors there, so counting goes straight
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable
@@ -159,7 +160,8 @@ class ReapingCollector:
     def collect(self) -> Iterable[Family]:
         """What all workers counted and what the living ones show."""
         for pid in _dead_workers(self._path):
-            mark_process_dead(pid, self._path)
+            with contextlib.suppress(FileNotFoundError):  # another scrape takes them away as well
+                mark_process_dead(pid, self._path)
         files = [str(file) for file in Path(self._path).glob("*.db") if _has_begun(file)]
         families: Iterable[Family] = MultiProcessCollector.merge(files)
         return families
@@ -174,8 +176,9 @@ def _has_begun(file: Path) -> bool:
 
 
 def _dead_workers(path: str) -> set[int]:
-    pids = {int(file.stem.rsplit("_", 1)[1]) for file in Path(path).glob("gauge_live*_*.db")}
-    return {pid for pid in pids if not _alive(pid)}
+    names = {file.stem.rsplit("_", 1)[1] for file in Path(path).glob("gauge_live*_*.db")}
+    # An application may have told prometheus-client to name workers by something else.
+    return {int(name) for name in names if name.isdecimal() and not _alive(int(name))}
 
 
 def _alive(pid: int) -> bool:
