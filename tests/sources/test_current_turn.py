@@ -5,6 +5,8 @@ import threading
 from collections.abc import Iterator
 from contextvars import Context
 
+from opentelemetry import context, trace
+
 import turnwatch as tw
 from turnwatch.core.current_call import current_call, running
 from turnwatch.core.events import ModelCall
@@ -103,6 +105,33 @@ def test_an_evicted_turn_is_current_again_after_the_turn_inside_it():
         with tw.turn("inside", watch=watch):
             evicted.state.end("evicted")
         assert tw.current_turn() is evicted
+
+
+def test_spans_of_turns_that_are_left_in_any_order_and_context_are_nobodys_parents(spans, caplog):
+    watch = Watch()
+    with tw.turn("outer", watch=watch):
+        first, second = steps("first", watch), steps("second", watch)
+        next(first)
+        next(second)
+        assert list(first)
+        assert list(second)
+        elsewhere = steps("elsewhere", watch)
+        next(elsewhere)
+        Context().run(elsewhere.close)
+        with tw.turn("next", watch=watch):
+            pass
+    assert not trace.get_current_span().get_span_context().is_valid
+    ended = {span.attributes["gen_ai.agent.name"]: span for span in spans.get_finished_spans()}
+    assert ended["outer"].parent is None
+    for agent in ("first", "elsewhere", "next"):
+        assert ended[agent].parent == ended["outer"].context
+    assert caplog.records == []
+
+
+def test_a_span_that_is_left_current_in_a_turn_is_so_no_longer_after_it(spans):
+    with tw.turn("outer", watch=Watch()):
+        context.attach(trace.set_span_in_context(trace.get_tracer_provider().get_tracer("ours").start_span("left")))
+    assert not trace.get_current_span().get_span_context().is_valid
 
 
 def test_a_call_left_in_another_context_takes_nothing_from_the_call_that_is_current_there():

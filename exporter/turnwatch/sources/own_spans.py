@@ -7,7 +7,6 @@ call twice. Where another instrumentation's span for the same thing is current, 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextvars import Token
 from typing import TYPE_CHECKING, Any, Final
 
 try:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 Attributes = Mapping[str, str | int | float | bool]
 
+_OWN: Final = "turnwatch-own-span"
 _COUNTED: Final = "turnwatch.counted"
 _OPERATION: Final = "gen_ai.operation.name"
 _SAME_THING: Final = {
@@ -39,13 +39,19 @@ class OwnSpan:
     """One open span of turnwatch's, current until it is ended.
 
     Use ``open_span``; None stands for "no span" everywhere, so that a process without OpenTelemetry pays nothing.
+
+    Args:
+        span: The span.
+        around: The context in which it was opened.
     """
 
-    __slots__ = ("_span", "_token")
+    __slots__ = ("_around", "_has_ended", "_span")
 
-    def __init__(self, span: Span, token: Token[Context]) -> None:
+    def __init__(self, span: Span, around: Context) -> None:
         self._span = span
-        self._token = token
+        self._around = around
+        self._has_ended = False
+        otel_context.attach(otel_context.set_value(_OWN, self, trace.set_span_in_context(span, around)))
 
     def as_context(self) -> Context:
         """A context in which this span is current."""
@@ -64,10 +70,25 @@ class OwnSpan:
         if error_type is not None:
             self._span.set_attribute("error.type", error_type)
             self._span.set_status(trace.Status(trace.StatusCode.ERROR))
+        self._has_ended = True
         try:
-            otel_context.detach(self._token)
+            # Not by a token, which wants the context that the span was opened in and complains of any other.
+            if otel_context.get_value(_OWN) is self:
+                otel_context.attach(self.around_ended(self._around))
         finally:
             self._span.end()
+
+    @staticmethod
+    def around_ended(context: Context) -> Context:
+        """A context, or the nearest around it in which no span of turnwatch's is current that has ended.
+
+        Turns that generators hold open end in any order, and in another context than they were opened in.
+        """
+        own = context.get(_OWN)
+        while isinstance(own, OwnSpan) and own._has_ended and trace.get_current_span(context) is own._span:
+            context = own._around
+            own = context.get(_OWN)
+        return context
 
 
 def open_span(
@@ -90,18 +111,19 @@ def open_span(
         return None
     if mark_current_span(operation):
         return None
-    current = trace.get_current_span()
+    around = OwnSpan.around_ended(otel_context.get_current())
+    current = trace.get_current_span(around)
     provider = trace.get_tracer_provider()
     if isinstance(provider, trace.ProxyTracerProvider):
         return None
     in_thread = parent is not None and not current.get_span_context().is_valid
     span = provider.get_tracer("turnwatch").start_span(
         name,
-        context=parent.as_context() if parent is not None and in_thread else None,
+        context=parent.as_context() if parent is not None and in_thread else around,
         kind=trace.SpanKind.CLIENT if client else trace.SpanKind.INTERNAL,
         attributes={_OPERATION: operation, _COUNTED: True, **attributes},
     )
-    return OwnSpan(span, otel_context.attach(trace.set_span_in_context(span)))
+    return OwnSpan(span, around)
 
 
 def mark_current_span(operation: str) -> bool:
