@@ -39,7 +39,26 @@ async def fetch(url: str) -> str:
     return "page"
 
 
+class Calculator:
+    """An object that is called like a coroutine function."""
+
+    async def __call__(self, numbers: list[int]) -> tw.Turn | None:
+        await asyncio.sleep(0)
+        if not numbers:
+            raise ValueError("nothing to add up")
+        return tw.current_turn()
+
+
 # Tools
+
+
+async def test_an_object_that_is_called_like_a_coroutine_function_is_one(watch):
+    tool, agent = tw.watch_tool(name="add")(Calculator()), tw.watch_turn(agent="adding")(Calculator())
+    with tw.turn("bot"), pytest.raises(ValueError, match="nothing"):
+        await tool([])
+    assert value(watch, "agent_tool_calls_total", "bot", "add", "error") == 1
+    inside = await agent([1])
+    assert inside.state.agent == "adding"
 
 
 def test_decorated_functions_count_inside_a_turn_and_run_alone_outside():

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Final, Self, Unpack, final
 
+from turnwatch.core.coroutines import is_coroutine_function
 from turnwatch.core.default import default_watch
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
@@ -81,7 +82,7 @@ class ToolGateway:
         self._rules = {tool: rules_for(settings, tool, here.get(tool)) for tool in self._impls}
         self._max_calls = {tool: said.max_calls for tool, said in here.items() if said.max_calls is not None}
         self._breakers = {tool: CircuitBreaker(settings.tools.circuit) for tool in self._impls}
-        self._coroutines = {tool for tool, impl in self._impls.items() if _is_coroutine_function(impl)}
+        self._coroutines = {tool for tool, impl in self._impls.items() if is_coroutine_function(impl)}
         self._safe_mode = dict(safe_mode or {})
         self._agent = agent
         self._conversation_id = conversation_id
@@ -298,7 +299,3 @@ class ToolGateway:
     def note(self, text: str, turn: Turn | None = None) -> None:
         """Add a remark to the scratchpad, such as why something did not help."""
         self._enter((turn or self.turn).state).note(text)
-
-
-def _is_coroutine_function(impl: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(impl) or inspect.iscoroutinefunction(type(impl).__call__)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar, Unpack, overload
 
+from turnwatch.core.coroutines import is_coroutine_function
 from turnwatch.core.default import default_watch
 from turnwatch.core.guard import Guarding, check_keywords
 from turnwatch.core.quietly import Quietly
@@ -37,7 +38,7 @@ def watch_tool(fn: Any = None, /, *, name: str | None = None) -> Any:
         if isinstance(tool, staticmethod | classmethod):
             return type(tool)(decorate(tool.__func__))
         tool_name: str = getattr(tool, "__name__", type(tool).__name__) if name is None else name
-        if inspect.iscoroutinefunction(tool):
+        if is_coroutine_function(tool):
 
             @functools.wraps(tool)
             async def watched_async(*args: Any, **kwargs: Any) -> Any:
@@ -131,7 +132,7 @@ def watch_turn(
 
             return turn_stream
 
-        if inspect.iscoroutinefunction(run):
+        if is_coroutine_function(run):
 
             @functools.wraps(run)
             async def turn_async(*args: Any, **kwargs: Any) -> Any:
