@@ -151,6 +151,19 @@ def test_a_request_that_is_refused_is_dropped_and_counted(passing, status):
     assert "so the request was dropped" in passing.service.errors.read_text()
 
 
+def test_a_password_in_the_receivers_address_is_sent_and_not_logged(tmp_path, receiver):
+    receiver.answers = [(400, {}), (503, {})]
+    with serving(tmp_path, "--forward", receiver.url.replace("//", "//me:s3cr@t@")) as service:
+        for _ in range(2):
+            service.post(turn_body())
+        eventually(lambda: receiver.got)
+        said = service.errors.read_text()
+    assert receiver.got[0][1]["authorization"].startswith("Basic ")
+    assert f"{receiver.url} answered 400" in said
+    assert f"{receiver.url} cannot take requests now" in said
+    assert "s3cr" not in said
+
+
 def test_what_is_too_old_is_given_up(passing):
     passing.receiver.answers, passing.receiver.keeps_refusing = [(503, {})], True
     passing.post(turn_body())

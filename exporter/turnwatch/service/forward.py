@@ -48,6 +48,8 @@ class Forwarder:
         self._watch = watch
         self._limits = watch.settings.service
         self._url = url.rstrip("/")
+        scheme, _, place = self._url.partition("://")
+        self._shown = f"{scheme}://{place.rpartition('@')[2]}"  # a password may stand before the host
         self._queue = queue
         self._headers = {"user-agent": f"turnwatch/{package_version()}", **self._limits.forward_headers}
         self._not_before = 0.0
@@ -93,7 +95,7 @@ class Forwarder:
         if 200 <= status < 300:
             self._queue.delivered(parcel)
         else:
-            self._log("%s answered %d, so the request was dropped", self._url, status)
+            self._log("%s answered %d, so the request was dropped", self._shown, status)
             self._queue.dropped(parcel, "rejected")
 
     async def _post(self, client: httpx2.AsyncClient, parcel: Parcel) -> int:
@@ -123,7 +125,7 @@ class Forwarder:
     def _note_retry(self, state: tenacity.RetryCallState) -> None:
         self._watch.count("turnwatch_forward_retries_total")
         why = state.outcome.exception() if state.outcome is not None else None
-        self._log("%s cannot take requests now (%s); they wait", self._url, why)
+        self._log("%s cannot take requests now (%s); they wait", self._shown, why)
 
     def _log(self, message: str, *values: object) -> None:
         now = time.monotonic()
