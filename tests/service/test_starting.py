@@ -3,6 +3,8 @@
 import socket
 
 import pytest
+import trustme
+from cryptography.hazmat.primitives import serialization
 from tests.service.running import serving
 
 
@@ -33,6 +35,18 @@ def test_an_address_that_is_taken(tmp_path, option):
 def test_options_that_cannot_be_used(tmp_path, arguments, what):
     said = refused(tmp_path, *arguments)
     assert what in said
+    assert "Traceback" not in said
+
+
+def test_a_key_that_needs_a_passphrase(tmp_path):
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    issued = trustme.CA().issue_cert("127.0.0.1")
+    issued.cert_chain_pems[0].write_to_path(certificate)
+    plain = serialization.load_pem_private_key(issued.private_key_pem.bytes(), None)
+    locked = serialization.BestAvailableEncryption(b"secret")
+    key.write_bytes(plain.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, locked))
+    said = refused(tmp_path, "--tls-certificate", certificate, "--tls-key", key)
+    assert f"certificate {certificate} with key {key}: the key is protected by a passphrase" in said
     assert "Traceback" not in said
 
 

@@ -34,13 +34,17 @@ class Certificate:
         """Load both.
 
         Raises:
-            SettingsError: they cannot be read or do not belong together.
+            SettingsError: they cannot be read, do not belong together, or the key needs a passphrase.
         """
+        both = f"certificate {self.certificate} with key {self.key}"
+
+        def passphrase() -> str:  # OpenSSL would ask at the terminal
+            raise SettingsError(f"{both}: the key is protected by a passphrase, which cannot be given")
+
         try:
-            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key)
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, passphrase)
         except (OSError, ssl.SSLError) as error:
-            why = error.strerror or type(error).__name__
-            raise SettingsError(f"certificate {self.certificate} with key {self.key}: {why}") from None
+            raise SettingsError(f"{both}: {error.strerror or type(error).__name__}") from None
 
 
 def bound_socket(host: str, port: int) -> socket.socket:
