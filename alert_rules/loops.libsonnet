@@ -3,25 +3,27 @@ function(config, q)
   local ofTool = ['agent', 'tool'];
 
   // The gauge is exact for what happened within the window of one turn. The counter is or-ed in for what it cannot see:
-  // a loop slower than the window, workers whose gauges are gone, pushed metrics.
+  // a loop slower than the window, workers whose gauges are gone, pushed metrics. It has nothing to add where the gauge
+  // was past its threshold within the window: of a process that died, it would go on after the gauge's page is over.
+  local counted = q.group(q.rose('agent_duplicate_tool_calls_total', ofTool, q.withoutPolling))
+                  + '\nunless '
+                  + q.group(q.above('agent_turn_identical_calls_max', ofTool, 'identicalCalls', ofTools=true, hold=true));
   local duplicates = q.anyOf([
     q.above('agent_turn_identical_calls_max', ofTool, 'identicalCalls', ofTools=true),
-    q.rose('agent_duplicate_tool_calls_total', ofTool, q.withoutPolling),
+    q.group(counted),
   ]);
 
   local repeated(result) = q.group(q.rose('agent_repeat_results_total', ofTool, ['result="' + result + '"'] + q.withoutPolling));
 
   // Stale by the gauge, or by the counters where the gauges saw too little. They did see enough, and say no, when the
-  // identical calls were past their threshold (then the stale ones would have been too), or when the stale ones were
-  // never more than 1 (each call came after a change: edit, test, edit, test). Over the window, not now: a gauge
-  // forgets a call a scrape earlier than increase() does.
+  // stale ones were never more than 1 (each call came after a change: edit, test, edit, test). Over the window, not now:
+  // a gauge forgets a call a scrape earlier than increase() does.
   local stale = q.anyOf([
     q.above('agent_turn_stale_calls_max', ofTool, 'identicalCalls', ofTools=true),
     q.group(std.join('\n', [
-      q.group(q.rose('agent_duplicate_tool_calls_total', ofTool, q.withoutPolling)),
+      q.group(counted),
       'and ' + repeated('same'),
       'unless ' + repeated('changed'),
-      'unless ' + q.group(q.above('agent_turn_identical_calls_max', ofTool, 'identicalCalls', ofTools=true, hold=true)),
       'unless ' + q.held('agent_turn_stale_calls_max', ofTool, q.withoutPolling) + ' == 1',
     ])),
   ]);

@@ -44,8 +44,9 @@ function(config) {
   // A counter that went up within the window. `> 0` is not hurt by the extrapolation of increase(). The second form is
   // for a series that was born at 3: its increase is 0 for ever, but all it counted is younger than its _created.
   // `bornLate`: the exporter has no such series before its first count, so it is always born above 0, and OpenTelemetry
-  // and worker processes have no _created. Then a series that was not there within the hour before the window is new.
-  // The hour is for gaps: the same form with `offset` alone fires after every gap longer than the window.
+  // and worker processes have no _created. There a series that was not there within the hour before the window is new.
+  // The hour is for gaps: the same form with `offset` alone fires after every gap longer than the window. Where _created
+  // is, it says better what is new: to a Prometheus that sees a target for the first time, every series is.
   // `windows`: look back over so many of them.
   rose(name, labels, matchers=[], bornLate=false, windows=1):
     local window = if windows == 1 then config.window else windows * seconds(config.window) + 's';
@@ -56,7 +57,7 @@ function(config) {
       counter + ' > 0 and time() - ' + created + ' < ' + seconds(window),
     ] + (
       if bornLate
-      then [counter + ' > 0 unless last_over_time(' + counter + '[1h] offset ' + window + ')']
+      then [counter + ' > 0 unless last_over_time(' + counter + '[1h] offset ' + window + ') unless ' + created]
       else []
     );
     this.anyOf([this.largest(labels, form) for form in forms]),
