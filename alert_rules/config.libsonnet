@@ -69,17 +69,20 @@
     // show the time before the rules were loaded, too.
     recordingRules: false,
 
-    // Each threshold is a "more than". Setting only a warning one moves the critical one with it, here and for an agent.
+    // Each threshold is a "more than". Setting only a warning one moves the critical one with it, here and for an agent:
+    // in proportion, but for those where another rule is written.
     thresholds: {
       // Identical calls (same tool, same arguments) within one turn and window. The second may be a retry or a check
       // after a write; a third has nothing left to learn. Raise it per tool, not here.
       // It must equal the exporter's detect.max_identical_calls. Severity goes by staleness, so there is one number.
       identicalCalls: 2,
 
-      // Model calls of one turn. A support agent needs two to five; eight is a long way past that, and three times
-      // eight is past anything that still works. A coding agent needs 40 to 100: raise it for that agent.
-      // It must equal the exporter's detect.iteration_threshold.
-      iterations: { warning: 8, critical: 3 * self.warning },
+      // Model calls of one turn. A support agent needs two to five, and eight is a long way past that. A coding agent
+      // needs 40 to 100: raise it for that agent, or each of its turns is a warning. Nobody is paged before 100, and an
+      // agent with a number of its own not before three times that: of 500 turns of a coding agent 416 went past 24 model
+      // calls, 371 of all solved their task, and 8 went past 100. The warning must equal the exporter's
+      // detect.iteration_threshold.
+      iterations: { warning: 8, critical: std.max(100, 3 * self.warning) },
 
       // Tokens of one turn, its sub-agents included. Every model call sends the whole turn again, so ten calls with a
       // context of 20,000 are at the limit. Raise it for agents that read books.
@@ -111,9 +114,9 @@
       toolCallsSpikeRatio: 3,
 
       // Share of a tool's calls that fail, over 15 minutes. Agents recover from one failure in ten; at one in four they
-      // spend their turns on it, and at three in four the tool is down. Per tool too; past a warning of 0.3 give both
-      // numbers, or the critical one passes 1.
-      toolErrorShare: { warning: 0.25, critical: 3 * self.warning },
+      // spend their turns on it, and at three in four the tool is down. Per tool too. The critical share lies two thirds
+      // of the way from the warning one to all calls, so that it can be passed whatever the warning is; 1 is never.
+      toolErrorShare: { warning: 0.25, critical: 1 - (1 - self.warning) / 3 },
 
       // Model calls of one conversation: 50, six turns at the iteration limit. People give up long before that; two
       // agents that answer each other do not. An agent with its own `iterations` gets this one in proportion.
@@ -125,8 +128,9 @@
       // Dollars of one conversation. Five dear turns, and twenty.
       conversationSpendUsd: { warning: 5, critical: 4 * self.warning },
 
-      // The same call over the turns of one conversation. A user who asks again explains three or four.
-      conversationIdenticalCalls: { warning: 5, critical: 4 * self.warning },
+      // The same call over the turns of one conversation. A user who asks again explains three or four. A warning only:
+      // an agent that runs its tests after each edit repeats itself all day, and gets somewhere.
+      conversationIdenticalCalls: 5,
     },
 
     // How much there must be before a share, an average or a ratio says anything.

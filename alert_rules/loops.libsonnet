@@ -66,23 +66,33 @@ function(config, q)
       + '(such verdicts in the last ' + config.window + ': {{ printf "%.0f" $value }}).',
   };
 
+  // Repetition alone pages nobody here: whether it is in vain, the verdicts say.
   local conversationRunaway(severity) = {
-    local limit(key) = q.number(config.thresholds[key][severity]),
+    local above(limit, key, severity) =
+      q.labelled('limit', limit, q.above('agent_conversation_' + limit + '_max', ['agent'], key, severity)),
+    local limit(key) =
+      local threshold = config.thresholds[key];
+      '(limit ' + q.number(if std.isNumber(threshold) then threshold else threshold[severity]) + ' unless set for this agent)',
 
     alert: 'AgentConversationRunaway',
     severity: severity,
-    expr: q.anyOf([
-      q.above('agent_conversation_model_calls_max', ['agent'], 'conversationModelCalls', severity),
-      q.above('agent_conversation_spend_usd_max', ['agent'], 'conversationSpendUsd', severity),
-      q.above('agent_conversation_identical_calls_max', ['agent'], 'conversationIdenticalCalls', severity),
-    ]),
+    expr: q.anyOf(
+      [above('model_calls', 'conversationModelCalls', severity), above('spend_usd', 'conversationSpendUsd', severity)]
+      + (if severity == 'warning' then [above('identical_calls', 'conversationIdenticalCalls', null)] else [])
+    ),
     filledIn: ['agent'],
     dashboard: 'turnwatch-turns',
     summary: 'One conversation of an agent has grown far past what a person would have.',
     description:
-      'A conversation with agent {{ $labels.agent }} is past ' + limit('conversationModelCalls') + ' model calls, '
-      + limit('conversationSpendUsd') + ' USD or ' + limit('conversationIdenticalCalls') + ' identical tool calls over its '
-      + 'turns (the first of these to be passed reads {{ $value | humanize }}). Each turn may look healthy by itself.',
+      'A conversation with agent {{ $labels.agent }} has, over its turns, {{ if eq $labels.limit "model_calls" }}'
+      + 'made {{ printf "%.0f" $value }} model calls ' + limit('conversationModelCalls')
+      + '{{ else if eq $labels.limit "spend_usd" }}cost {{ printf "%.2f" $value }} USD ' + limit('conversationSpendUsd')
+      + (
+        if severity == 'warning'
+        then '{{ else }}made the same tool call {{ printf "%.0f" $value }} times ' + limit('conversationIdenticalCalls')
+        else ''
+      )
+      + '{{ end }}. Each turn may look healthy by itself.',
   };
 
   (

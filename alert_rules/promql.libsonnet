@@ -16,6 +16,14 @@ local quoted(names) =
 // 0.1 would be printed with all its 17 digits.
 local number(value) = if value == std.floor(value) then std.toString(value) else '%g' % value;
 
+// What a critical threshold becomes where only the warning one is given. Iterations: three times the warning, and never
+// below everybody's. A share keeps its part of the way to 1, which no share passes. All others go in proportion.
+local movedWith(key, standard, warning) =
+  if key == 'iterations' then std.max(standard.critical, 3 * warning)
+  else if std.endsWith(key, 'Share') then
+    if standard.warning >= 1 then 1 else 1 - (1 - warning) * (1 - standard.critical) / (1 - standard.warning)
+  else warning * standard.critical / standard.warning;
+
 local matching(label, names) = if names == [] then [] else [label + '=~' + quoted(names)];
 local otherThan(label, names) = if names == [] then [] else [label + '!~' + quoted(names)];
 
@@ -68,6 +76,9 @@ function(config) {
     local back = if offset == '' then '' else ' offset ' + offset;
     this.sum(labels, 'increase(' + this.metric(name, matchers) + '[' + range + ']' + back + ')'),
 
+  // The same series with one more label, which says in an alert's text which of its conditions it was.
+  labelled(label, value, expr): 'label_replace(\n' + this.indent(expr + ',\n"' + label + '", "' + value + '", "", ""') + '\n)',
+
   anyOf(exprs): std.join('\nor\n', exprs),
 
   indent(expr, by='  '): by + std.strReplace(expr, '\n', '\n' + by),
@@ -86,11 +97,11 @@ function(config) {
     local standard = config.thresholds[key];
     local value(spec) =
       if severity == null then spec
-      else if std.isNumber(spec) then
-        if severity == 'warning' then spec else spec * standard.critical / standard.warning
-      else if std.objectHas(spec, severity) then spec[severity]
-      else if std.objectHas(spec, 'warning') then spec.warning * standard[severity] / standard.warning
-      else standard[severity];
+      else
+        local given = if std.isNumber(spec) then { warning: spec } else spec;
+        if std.objectHas(given, severity) then given[severity]
+        else if std.objectHas(given, 'warning') then movedWith(key, standard, given.warning)
+        else standard[severity];
     local own(overrides) = {
       [name]: value(overrides[name][key])
       for name in std.objectFields(overrides)

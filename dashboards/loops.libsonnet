@@ -121,9 +121,9 @@ function(config)
             kind: 'trend',
             title: 'Repetition over a conversation',
             description: 'Largest number of identical tool calls over the turns of one conversation that was active in the last '
-                         + config.window + '. From the dashed lines on it is an alert.',
+                         + config.window + '. From the dashed line on it is an alert.',
             unit: 'short',
-            limits: shared.past(config.thresholds.conversationIdenticalCalls),
+            limits: shared.past({ warning: config.thresholds.conversationIdenticalCalls }),
             queries: { '{{agent}}': q.max(q.ofAgent('agent_conversation_identical_calls_max'), ['agent']) },
           },
         ],

@@ -80,7 +80,7 @@ def test_general_thresholds_are_the_exporters(rules_with):
     rules = rules_with(settings(detect={"iteration_threshold": 20, "max_identical_calls": 5, "window_seconds": 600}))
     text = rules.read_text(encoding="utf-8")
     assert "agent_turn_iterations_max) > 20" in text
-    assert "agent_turn_iterations_max) > 60" in text
+    assert "agent_turn_iterations_max) > 100" in text
     assert "agent_turn_identical_calls_max) > 5" in text
     assert "increase(agent_duplicate_tool_calls_total[600s])" in text
 

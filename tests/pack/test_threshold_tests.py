@@ -58,6 +58,7 @@ def spoilt(pack, tmp_path):
     ("test", "whom", "values"),
     [
         ("AgentIterationsHigh threshold: critical", 'agent="coder"', "180x4 181x4"),
+        ("AgentIterationsHigh threshold: critical", 'agent="an-agent"', "100x4 101x4"),
         ("AgentTurnSpendHigh threshold: critical", 'agent="coder"', "30x4 30.01x4"),
         ("AgentTurnSpendHigh threshold: critical", 'agent="an-agent"', "1.5x4 1.51x4"),
         ("AgentTurnTokensHigh threshold: warning", 'agent="a.b|c"', "200000x4 200001x4"),

@@ -24,7 +24,7 @@ from turnwatch.pack.tuning.config_text import config_text, with_suggestions
 from turnwatch.pack.tuning.outcomes import Outcomes
 from turnwatch.pack.tuning.runs import AgentRuns, Quantity, Runs
 from turnwatch.pack.tuning.suggestions import MIN_TURNS, Suggested, suggest
-from turnwatch.pack.tuning.tried_rules import RULES, Flagged, tool_errors, tried, verdicts
+from turnwatch.pack.tuning.tried_rules import RULES, Flagged, paging, tool_errors, tried, verdicts
 from turnwatch.settings import Settings
 from turnwatch.settings_file import CONFIG_VARIABLE, load_settings
 from turnwatch.sources.scan import Format, Unread, scan
@@ -181,6 +181,8 @@ def _rules_of(agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> list
         what = {"alert": rule.alert or None, "quantity": rule.quantity.value, "of": rule.of}
         if now.all and rule.key:
             rules.append({**what, "is_present_setting": True, **_row(now)})
+            if (critical := paging(rule, agents, thresholds)) is not None:
+                rules.append({**what, "is_present_critical_setting": True, **_row(critical)})
         rules += [{**what, "is_present_setting": False, **_row(step)} for step in ladder]
     return rules
 

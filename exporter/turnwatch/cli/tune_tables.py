@@ -17,7 +17,7 @@ from turnwatch.pack.tuning.alert_thresholds import AlertThresholds
 from turnwatch.pack.tuning.outcomes import Outcome, Outcomes
 from turnwatch.pack.tuning.runs import OF_CONVERSATIONS, AgentRuns, Group, Quantity, Runs
 from turnwatch.pack.tuning.suggestions import MIN_CALLS, Suggested, Suggestion, shown
-from turnwatch.pack.tuning.tried_rules import RULES, Flagged, TriedRule, tool_errors, tried, verdicts
+from turnwatch.pack.tuning.tried_rules import RULES, Flagged, TriedRule, paging, tool_errors, tried, verdicts
 
 _AGENTS_SHOWN: Final = 8
 _TOOLS_SHOWN: Final = 8
@@ -134,6 +134,8 @@ def _show_rule(console: Console, rule: TriedRule, runs: Runs, thresholds: AlertT
     table = _Counts(console, "more than", rule.of, has_outcomes)
     if rule.key:
         table.add("now", now, style="bold")
+    if (critical := paging(rule, runs.agents, thresholds)) is not None:
+        table.add("now critical", critical, style="bold")
     for step in ladder:
         assert step.threshold is not None
         table.add(shown(step.threshold, rule.unit), step)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+from turnwatch.pack.moved_threshold import moved_with
+
 ANYBODY: Final = "an-agent"
 ANY_TOOL: Final = "a-tool"
 STEP_SECONDS: Final = 15
@@ -89,6 +91,8 @@ def _tests(config: Config, target: Mapping[str, str]) -> Iterator[Json]:
     yield test("AgentDuplicateToolCalls", "critical", calls, but_for=polling)
     for severity in ("warning", "critical"):
         for alert, gauge, key in _GAUGES:
+            if severity == "critical" and not isinstance(config["thresholds"][key], Mapping):
+                continue
             limits = {who: _limit(config, key, severity, who) for who in agents}
             just_above = 0.01 if key.endswith("Usd") else 1
             yield test(
@@ -138,13 +142,13 @@ def _limit(config: Config, key: str, severity: str | None, who: _Whom) -> float:
         own = config["agents"].get(who.agent, {}).get(key)
     if own is None and key == "conversationModelCalls":
         own = _conversation_of(config, who)
-    if severity is None:
+    if severity is None or not isinstance(standard, Mapping):
         return _plain(standard if own is None else own)
     own = own if isinstance(own, Mapping) else {} if own is None else {"warning": own}
     if severity in own:
         return _plain(own[severity])
     if severity == "critical" and "warning" in own:
-        return _plain(own["warning"] * standard["critical"] / standard["warning"])
+        return _plain(moved_with(key, standard, own["warning"]))
     return _plain(standard[severity])
 
 

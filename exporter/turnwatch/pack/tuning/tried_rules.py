@@ -166,6 +166,13 @@ def tried(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresh
     return _now(rule, agents, thresholds), ladder
 
 
+def paging(rule: TriedRule, agents: dict[str, AgentRuns], thresholds: AlertThresholds) -> Flagged | None:
+    """What a rule would have paged for, past the critical thresholds in force; None where it has none."""
+    if not rule.key or not thresholds.pages(rule.key):
+        return None
+    return _counted(agents, rule.quantity, None, lambda agent: thresholds.of_agent(rule.key, agent, "critical"))
+
+
 def _the_same(threshold: float) -> Callable[[str], float]:
     """A threshold that is every agent's."""
     return lambda _: threshold
