@@ -7,9 +7,11 @@ local promql = import 'promql.libsonnet';
 function(config, alert) {
   local variables = ['var-' + label + '={{ $labels.' + label + ' | urlquery }}' for label in alert.filledIn],
 
-  // printf's %q quotes the agent's name as PromQL reads it. Any other % is doubled.
-  local selected = promql(config).metric('agent_turn_spend_usd_max', ['agent=AGENT']),
-  local dearestTurn = 'max(' + std.strReplace(std.strReplace(selected, '%', '%%'), 'AGENT', '%q') + ')',
+  // Of this agent in this cluster, namespace and job: another team's may have the same name. printf's %q quotes a name
+  // as PromQL reads it, one that is not there as "", which selects series without it. Any other % is doubled.
+  local whose = config.aggregationLabels + ['agent'],
+  local marked = promql(config).metric('agent_turn_spend_usd_max', [label + '=NAME' for label in whose]),
+  local dearestTurn = 'max(' + std.strReplace(std.strReplace(marked, '%', '%%'), '=NAME', '=%q') + ')',
 
   alert: alert.alert,
   expr: alert.expr,
@@ -22,6 +24,6 @@ function(config, alert) {
     runbook_url: config.runbookBaseUrl + '/' + alert.alert + '.md',
     dashboard_url: config.dashboardBaseUrl + '/' + alert.dashboard + (if variables == [] then '' else '?' + std.join('&', variables)),
     [if std.member(alert.filledIn, 'agent') then 'turn_spend']:
-      '{{ with printf `' + dearestTurn + '` $labels.agent | query }}{{ . | first | value | printf "%.2f" }} USD{{ end }}',
+      '{{ with printf `' + dearestTurn + '` ' + std.join(' ', ['$labels.' + label for label in whose]) + ' | query }}{{ . | first | value | printf "%.2f" }} USD{{ end }}',
   },
 }

@@ -137,8 +137,19 @@
     minimum: {
       turns: 10,
       toolCalls: 10,
+      modelCalls: 10,
       // Dollars of two days. Below it, growth is not worth a message.
       growthUsd: 50,
+    },
+
+    // When the watch itself is said to be degraded, beside the first of what it loses.
+    watch: {
+      // Share of an hour's tool calls without arguments, or of its model calls without usage. A few are a source that
+      // carries less; most of them are a switch that is off.
+      unseenShare: 0.5,
+      // How full the queue of what `turnwatch serve` passes on has been all through the window. Lower it where what is
+      // behind it takes long to mend; from 1 on, what finds no room is dropped, which is said anyway.
+      queueRatio: 0.8,
     },
 
     // What is special about one agent: any threshold above. Example: { coder: { iterations: 60, turnSpendUsd: 10 } }.

@@ -25,11 +25,17 @@ local panelsOf = {
   AgentToolCallsPerTurnSpike: ['Calls of a turn', 'Tool calls of a turn'],
   AgentMetricsAbsent: ['Processes', 'Processes watched', 'Targets down'],
   AgentWatchDegraded: [
+    'Calls without a price',
+    'Calls without a price or usage',
     'Calls without arguments',
+    'Export requests',
     'Internal errors',
+    'Judged in full',
     'Label values folded',
     'Not passed on',
+    'Queue',
     'Turns evicted',
+    'Turns judged',
   ],
 };
 

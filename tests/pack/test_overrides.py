@@ -1,7 +1,10 @@
 """Thresholds of single agents and tools, switches and severities, rendered and run on Prometheus."""
 
+import re
+
 import pytest
-from promtool import expect
+import yaml
+from promtool import expect, run_promtool
 
 from turnwatch.pack.overlay import overlay_of
 from turnwatch.settings import Settings
@@ -126,3 +129,60 @@ def test_other_aggregation_labels_stay_on_the_alert(rules_with):
     rules = rules_with({"aggregationLabels": ["team"]})
     series = 'agent_turn_iterations_max{team="a", job="bots", agent="support"}'
     expect(rules, {series: "9x40"}, [ITERATIONS | {"agent": "support", "team": "a"}])
+
+
+@pytest.mark.parametrize(
+    ("series", "labels", "said"),
+    [
+        ({"agent_turns_total": "1x40"}, {}, "There are no agent metrics at all, so"),
+        (
+            {
+                'up{job="bots", instance="a:1"}': "1x4 0x40",
+                'turnwatch_build_info{job="bots", instance="a:1"}': "1x4 stale",
+                'turnwatch_build_info{job="bots", instance="b:1"}': "1x44",
+            },
+            {"job": "bots", "instance": "a:1"},
+            "Target a:1 of job bots is down for Prometheus, so",
+        ),
+    ],
+)
+def test_agents_that_are_always_on_are_missed_in_words_that_fit(rules_with, series, labels, said):
+    rules = rules_with({"alwaysOn": True, "dashboardBaseUrl": "https://d", "runbookBaseUrl": "https://r"})
+    alert = {
+        "exp_labels": {"severity": "warning", **labels},
+        "exp_annotations": {
+            "summary": "Agents are running unwatched: their metrics are gone.",
+            "description": f"{said} a loop in its agents would not be seen.",
+            "runbook_url": "https://r/AgentMetricsAbsent.md",
+            "dashboard_url": f"https://d/turnwatch-self?var-job={labels.get('job', '')}",
+        },
+    }
+    test = {
+        "interval": "15s",
+        "input_series": [{"series": name, "values": values} for name, values in series.items()],
+        "alert_rule_test": [{"eval_time": "5m", "alertname": "AgentMetricsAbsent", "exp_alerts": [alert]}],
+    }
+    document = {"rule_files": [str(rules)], "evaluation_interval": "15s", "tests": [test]}
+    path = rules.parent / "absent.yaml"
+    path.write_text(yaml.safe_dump(document), encoding="utf-8")
+    run_promtool(path)
+
+
+def test_the_dollars_so_far_are_those_of_this_jobs_agent(rules_with):
+    rules = rules_with({"selector": 'team="a"'})
+    series = 'agent_turn_spend_usd_max{team="a", job="%s", agent="support"}'
+    asked = re.search(r"with printf `(.+?)` (.+?) \| query", rules.read_text(encoding="utf-8"))
+    names = [name.removeprefix("$labels.") for name in asked[2].split()]
+    assert names == ["cluster", "namespace", "job", "agent"]
+    owner = {"job": "bots", "agent": "support"}
+    expr = asked[1]
+    for name in names:
+        expr = expr.replace("%q", f'"{owner.get(name, "")}"', 1)
+    test = {
+        "interval": "15s",
+        "input_series": [{"series": series % job, "values": f"{usd}x40"} for job, usd in (("bots", 2), ("others", 9))],
+        "promql_expr_test": [{"eval_time": "5m", "expr": expr, "exp_samples": [{"labels": "{}", "value": 2}]}],
+    }
+    path = rules.parent / "dollars.yaml"
+    path.write_text(yaml.safe_dump({"rule_files": [], "tests": [test]}), encoding="utf-8")
+    run_promtool(path)

@@ -10,7 +10,7 @@ from turnwatch.pack.queries import metrics_of
 from turnwatch.pack.render import pack_files
 
 # What alerts divide by, or take as a sign that agents are alive: panels about it are about something else.
-NOT_GONE_BY = {"agent_tool_calls_total", "agent_turns_total"}
+NOT_GONE_BY = {"ALERTS", "agent_model_calls_total", "agent_tool_calls_total", "agent_turns_total"}
 SPEND = {"AgentSpendGrowth", "AgentSpendRateHigh"}
 
 
