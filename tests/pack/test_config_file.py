@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from turnwatch.cli.pack import pack_app
 from turnwatch.errors import SettingsError
-from turnwatch.pack.config_file import config_of
+from turnwatch.pack.config_file import config_of, remarks_on
 from turnwatch.pack.render import RULES_FILE, default_config
 
 EXAMPLE = """\
@@ -102,6 +102,15 @@ def test_a_fault_is_named_by_key_file_and_line(tmp_path, line, text, key):
     [
         ("{aggregationLabels: [3, 'bad-label']}", "alerts.aggregationLabels: wants names of labels"),
         ("{selector: foo}", "alerts.selector: wants label matchers"),
+        ("{evaluationInterval: 15}", "alerts.evaluationInterval: wants a number and a unit, such as 15s"),
+        ("{window: 5}", "alerts.window: wants a number and a unit, such as 90s or 5m"),
+        ("{targetDownFor: 0}", "alerts.targetDownFor: wants a number and a unit"),
+        ("{dashboardBaseUrl: grafana}", "alerts.dashboardBaseUrl: wants an http:// or https:// address"),
+        ("{runbookBaseUrl: ''}", "alerts.runbookBaseUrl: wants an http:// or https:// address"),
+        ("{thresholds: {toolErrorShare: 2}}", "alerts.thresholds.toolErrorShare: wants a share, from 0 to 1"),
+        ("{tools: {fetch: {toolErrorShare: {critical: 2}}}}", "alerts.tools.fetch.toolErrorShare: wants a share"),
+        ("{watch: {unseenShare: 50}}", "alerts.watch.unseenShare: wants a share, from 0 to 1"),
+        ("{agents: {coder: {spendGrowthRatio: {warning: 2}}}}", "alerts.agents.coder.spendGrowthRatio: wants a number"),
         ("{thresholds: {iterations: {warning: 5, critical: 2}}}", "alerts.thresholds.iterations.critical: is below"),
         (
             "{agents: {coder: {turnSpendUsd: {warnign: 10}}}}",
@@ -136,3 +145,25 @@ def test_selectors_that_prometheus_takes_are_taken(tmp_path, selector):
     path = tmp_path / "turnwatch.yaml"
     path.write_text(f"alerts:\n  selector: '{selector}'\n", encoding="utf-8")
     assert config_of(path) == {"selector": selector}
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("alerts: {thresholds: {iterations: 5}}", "alerts.thresholds.iterations: 5 moves the alert only"),
+        ("alerts: {agents: {coder: {iterations: {warning: 60}}}}", "agents.coder.iteration_threshold moves both"),
+        ("alerts: {tools: {fetch: {identicalCalls: 4}}}", "tools.overrides.fetch.max_identical_calls moves both"),
+        ("{alerts: {thresholds: {iterations: 5}}, detect: {iteration_threshold: 5}}", ""),
+        ("alerts: {thresholds: {iterations: {critical: 150}}}", ""),
+    ],
+)
+def test_a_number_that_moves_the_alert_and_not_the_counter_is_remarked_on(tmp_path, text, remark):
+    path = tmp_path / "turnwatch.yaml"
+    path.write_text(text + "\n", encoding="utf-8")
+    assert remark in "\n".join(remarks_on(path))
+    assert bool(remarks_on(path)) == bool(remark)
+
+
+def test_a_share_given_as_one_number_has_a_critical_one_that_can_be_passed(rules_with):
+    text = rules_with({"thresholds": {"toolErrorShare": 0.4}, "tools": {"fetch": {"toolErrorShare": 0.7}}}).read_text()
+    assert re.findall(r"agent_tool_calls_total\S*\[15m\]\)\) > (\S+)", text) == ["0.8", "0.9", "0.4", "0.7"]

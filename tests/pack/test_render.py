@@ -100,6 +100,14 @@ def test_the_command_says_what_it_wrote_where_and_what_comes_next(tmp_path):
     assert run("--out", pack, "--check").output == f"{len(files)} files: up to date\n"
 
 
+def test_the_command_says_which_page_has_the_use_of_each_form(tmp_path):
+    said = run("--out", tmp_path, "--for", "history", "--for", "mimir").stdout.splitlines()
+    assert [line.split("  ")[-1].split()[0] for line in said if line.startswith(("  history", "  mimir"))] == [
+        "docs/backfill.md",
+        "docs/alerts.md",
+    ]
+
+
 def test_json_of_the_command_is_one_object_and_nothing_else(tmp_path):
     result = run("--out", tmp_path, "--json", "--for", "kubernetes")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -20,7 +20,7 @@ from turnwatch.cli.typed_path import folder_of
 from turnwatch.core.printable import many
 from turnwatch.pack.check import extent, pack_faults
 from turnwatch.pack.check_forms import unchecked_forms
-from turnwatch.pack.config_file import config_of
+from turnwatch.pack.config_file import config_of, remarks_on
 from turnwatch.pack.deploy.changes import Target, deploy
 from turnwatch.pack.deploy.targets import Destinations
 from turnwatch.pack.forms import FORMS
@@ -72,6 +72,8 @@ def render(
 ) -> None:
     """Write rules, dashboards, the Alertmanager example and the runbooks."""
     values = None if config is None else config_of(config)
+    for remark in remarks_on(config) if config is not None else ():
+        typer.echo(remark, err=True)
     with Console(stderr=True).status("rendering"):
         plain = pack_files(values, is_own_source=out.resolve() == pack_home())
         files = dict(plain)

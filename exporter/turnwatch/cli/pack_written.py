@@ -15,6 +15,7 @@ _WHAT_FOR: Final = {
     "alert_rules/tests": "for turnwatch pack test",
     "dashboards": "for Grafana",
     "runbooks": "what alerts link to",
+    "history": "docs/backfill.md says what to do with them",
 }
 _FORMS: Final = "docs/alerts.md says how to load them"
 

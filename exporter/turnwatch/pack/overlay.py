@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeGuard
 
 from turnwatch.errors import SettingsError
@@ -13,12 +13,15 @@ from turnwatch.settings import Detect, Settings
 
 _LABEL: Final = "[a-zA-Z_][a-zA-Z0-9_]*"
 _DURATION: Final = (re.compile(r"[1-9][0-9]*[smhdw]"), "a number and a unit, such as 90s or 5m")
+_BASE_URL: Final = (re.compile(r"https?://\S*[^\s/]"), "an http:// or https:// address without / at its end")
 _NAMESPACE: Final = (re.compile(r"([a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)?"), "the name of a namespace, or ''")
 _FORMS: Final = {
     "window": _DURATION,
     "evaluationInterval": (re.compile(r"([1-9][0-9]*[smhdw])?"), "a number and a unit, such as 15s, or ''"),
     "keepFiringFor": _DURATION,
     "targetDownFor": _DURATION,
+    "runbookBaseUrl": _BASE_URL,
+    "dashboardBaseUrl": _BASE_URL,
     "seriesPalette": (
         re.compile(r"by-size|palette-[a-z0-9-]+"),
         "by-size, or one of Grafana's palettes, such as palette-colorblind",
@@ -38,6 +41,11 @@ _KUBERNETES_LABEL: Final = re.compile(r"([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-\w.
 _KUBERNETES_VALUE: Final = re.compile(r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _OF_KUBERNETES: Final = frozenset({"labels", "dashboardLabels"})
 """Mappings whose keys are the user's own."""
+_SHARES: Final = frozenset({"toolErrorShare", "unseenShare", "queueRatio"})
+"""Numbers that are parts of a whole."""
+_NO_SHARE: Final = "wants a share, from 0 to 1"
+_ALSO_THE_EXPORTERS: Final = {"iterations": "iteration_threshold", "identicalCalls": "max_identical_calls"}
+"""Thresholds that the exporter counts by, by their name in its settings."""
 _ONE_OR_TWO: Final = {"warning": 0, "critical": 0}
 """A threshold of an agent or a tool: these, or a number for the warning one."""
 
@@ -83,6 +91,30 @@ def overlay_of(settings: Settings) -> dict[str, Any]:
     return _merged(overlay, settings.alerts)
 
 
+def apart_from_the_exporter(settings: Settings) -> Iterator[str]:
+    """Say which numbers below ``alerts`` move an alert away from what the exporter counts by, one line each."""
+    alerts, detect = settings.alerts, settings.detect
+    sections: list[tuple[str, Any, str, Any]] = [("thresholds", alerts.get("thresholds", {}), "detect", detect)]
+    sections += [
+        (f"{kind}.{name}", own, f"{place}.{name}", given.get(name))
+        for kind, place, given in (
+            ("agents", "agents", settings.agents),
+            ("tools", "tools.overrides", settings.tools.overrides),
+        )
+        for name, own in alerts.get(kind, {}).items()
+    ]
+    for here, own, place, given in sections:
+        for key, name in _ALSO_THE_EXPORTERS.items():
+            number = own.get(key)
+            number = number.get("warning") if isinstance(number, Mapping) else number
+            present = getattr(given, name, None) or getattr(detect, name)
+            if number is not None and number != present:
+                yield (
+                    f"alerts.{here}.{key}: {number} moves the alert only; the exporter counts from {present} on. "
+                    f"{place}.{name} moves both"
+                )
+
+
 def checked(overlay: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """Return ``overlay`` with single numbers written out as warning thresholds.
 
@@ -95,8 +127,8 @@ def checked(overlay: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str
     """
     thresholds = defaults["thresholds"]
     free: dict[str, dict[str, Any]] = {
-        "agents": dict.fromkeys(thresholds, _ONE_OR_TWO),
-        "tools": {"identicalCalls": _ONE_OR_TWO, "toolErrorShare": _ONE_OR_TWO, "polling": False},
+        "agents": {name: _ONE_OR_TWO if isinstance(each, Mapping) else 0 for name, each in thresholds.items()},
+        "tools": {"identicalCalls": 0, "toolErrorShare": _ONE_OR_TWO, "polling": False},
     }
     result: dict[str, Any] = {}
     for key, value in overlay.items():
@@ -133,8 +165,12 @@ def _section(value: object, known: Mapping[str, Any], path: tuple[str, ...]) -> 
             _kubernetes_labels(entry, here)
         elif isinstance(entry, Mapping) and isinstance(known[key], Mapping):
             _section(entry, known[key], here)
+            if key in _SHARES and any(number > 1 for number in entry.values()):
+                raise ConfigKeyError(here, _NO_SHARE)
         elif not _is_same_kind(entry, known[key]):
-            raise ConfigKeyError(here, f"wants {_kind(known[key])}")
+            raise ConfigKeyError(here, f"wants {_FORMS[key][1] if key in _FORMS else _kind(known[key])}")
+        elif key in _SHARES and entry > 1:
+            raise ConfigKeyError(here, _NO_SHARE)
         elif key in _FORMS and not _FORMS[key][0].fullmatch(str(entry)):
             raise ConfigKeyError(here, f"wants {_FORMS[key][1]}")
         elif isinstance(entry, list) and not all(isinstance(name, str) and _A_LABEL.fullmatch(name) for name in entry):

@@ -185,6 +185,13 @@ def test_a_grafana_of_another_kind_is_an_error_in_one_line(body):
         assert "\n" not in error_of(run("deploy", "--grafana-url", url))
 
 
+def test_a_server_that_answers_with_a_page_for_people_is_not_quoted():
+    with answering(lambda request: request.reply(404, "<!doctype html><p>Not found</p>")) as (url, _):
+        said = error_of(run("deploy", "--grafana-url", url))
+    assert "is the address right?" in said
+    assert "<" not in said
+
+
 def test_a_folder_that_is_missing_or_not_to_be_written_is_named(server, folder):
     missing = folder / "missing"
     assert str(missing) in error_of(run("deploy", *to(server, missing)))

@@ -41,7 +41,9 @@ class ServerAnswer(Answer):
 
     @property
     def said(self) -> str:
-        """The beginning of the body, fit to be shown."""
+        """The beginning of the body, fit to be shown; of a page for people, that it is one."""
+        if self.text.lstrip()[:1] == "<":
+            return "a page of HTML, as no interface does: is the address right?"
         return printable(" ".join(self.text.split()))[:_SAID]
 
     def json(self) -> Any:
