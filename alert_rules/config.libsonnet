@@ -118,6 +118,10 @@
       // of the way from the warning one to all calls, so that it can be passed whatever the warning is; 1 is never.
       toolErrorShare: { warning: 0.25, critical: 1 - (1 - self.warning) / 3 },
 
+      // Share of an agent's calls to a model that fail, over 15 minutes. A throttled call now and then is tried again; at
+      // one in four the users wait for it, and at three in four the agent is down. The critical share moves as a tool's.
+      modelErrorShare: { warning: 0.25, critical: 1 - (1 - self.warning) / 3 },
+
       // Model calls of one conversation: 50, six turns at the iteration limit. People give up long before that; two
       // agents that answer each other do not. An agent with its own `iterations` gets this one in proportion.
       conversationModelCalls: {
@@ -175,6 +179,7 @@
       AgentSpendGrowth: true,
       AgentUnpricedModel: true,
       AgentToolErrorsHigh: true,
+      AgentModelErrorsHigh: true,
       AgentToolCallsPerTurnSpike: true,
       AgentMetricsAbsent: true,
       AgentWatchDegraded: true,

@@ -1,24 +1,35 @@
-// How agents use their tools: how often a turn, and with how many errors.
+// How what an agent calls fails, tools and models, and how often a turn calls tools.
 function(config, q)
   local ofAgent = ['agent'];
-  local ofTool = ['agent', 'tool'];
 
-  local toolErrorsHigh(severity) = {
-    alert: 'AgentToolErrorsHigh',
-    severity: severity,
-    expr: q.eachScope('toolErrorShare', severity, function(matchers, threshold)
-      local calls(only=[]) = q.grown('agent_tool_calls_total', ofTool, matchers + only, '15m');
-      calls(['outcome="error"']) + '\n/\n' + calls() + ' > ' + threshold
-      + '\nand ' + calls() + ' >= ' + config.minimum.toolCalls, ofTools=true),
-    filledIn: ofTool,
+  // Alerts on the share of calls that fail.
+  local errorsHigh(name, counter, labels, key, minimum, ofTools, own) = [
+    {
+      alert: name,
+      severity: severity,
+      expr: q.eachScope(key, severity, function(matchers, threshold)
+        local calls(only=[]) = q.grown(counter, labels, matchers + only, '15m');
+        calls(['outcome="error"']) + '\n/\n' + calls() + ' > ' + threshold
+        + '\nand ' + calls() + ' >= ' + minimum, ofTools=ofTools),
+      filledIn: labels,
+    } + own('(limit ' + q.number(100 * config.thresholds[key][severity]) + '% unless set for this agent')
+    for severity in ['critical', 'warning']
+  ];
+
+  errorsHigh('AgentToolErrorsHigh', 'agent_tool_calls_total', ['agent', 'tool'], 'toolErrorShare', config.minimum.toolCalls, true, function(limit) {
     dashboard: 'turnwatch-tools',
     summary: 'A tool fails for an agent far too often.',
     description:
       '{{ $value | humanizePercentage }} of the calls of agent {{ $labels.agent }} to {{ $labels.tool }} failed in the '
-      + 'last 15m (limit ' + q.number(100 * config.thresholds.toolErrorShare[severity]) + '% unless set for this agent or tool).',
-  };
-
-  [toolErrorsHigh(severity) for severity in ['critical', 'warning']]
+      + 'last 15m ' + limit + ' or tool).',
+  })
+  + errorsHigh('AgentModelErrorsHigh', 'agent_model_calls_total', ['agent', 'model'], 'modelErrorShare', config.minimum.modelCalls, false, function(limit) {
+    dashboard: 'turnwatch-turns',
+    summary: 'The model calls of an agent fail far too often.',
+    description:
+      '{{ $value | humanizePercentage }} of the calls of agent {{ $labels.agent }} to model {{ $labels.model }} failed in '
+      + 'the last 15m ' + limit + ').',
+  })
   + [
     {
       alert: 'AgentToolCallsPerTurnSpike',

@@ -21,6 +21,7 @@ local panelsOf = {
   AgentSpendRateHigh: ['Spend by agent and model', 'Spend per hour', 'Spend per hour by agent', 'Spend per hour by model'],
   AgentSpendGrowth: ['Against a week ago', 'Forecast for 30 days', 'Spent'],
   AgentUnpricedModel: ['Calls without a price', 'Calls without a price or usage'],
+  AgentModelErrorsHigh: ['Model calls by outcome'],
   AgentToolErrorsHigh: ['Calls by outcome', 'Errors', 'Errors by tool'],
   AgentToolCallsPerTurnSpike: ['Calls of a turn', 'Tool calls of a turn'],
   AgentMetricsAbsent: ['Processes', 'Processes watched', 'Targets down'],

@@ -75,13 +75,20 @@ def be_stopped(agent):
             turn.call_tool("search", nothing, query=query)
 
 
-# A rate needs a sample from before, so these two go on until the process ends.
+# A rate needs a sample from before, so these three go on until the process ends.
 
 
 def fail(turn):
     for query in itertools.count():
         with contextlib.suppress(OSError):
             turn.call_tool("fetch", failing, query=query)
+        time.sleep(PAUSE_SECONDS)
+
+
+def fail_to_think(turn):
+    while True:
+        with contextlib.suppress(OSError), turn.model_call(MODEL):
+            failing()
         time.sleep(PAUSE_SECONDS)
 
 
@@ -110,6 +117,7 @@ BEHAVIOURS = {
     "AgentSpendRateHigh": in_a_turn(spend),
     "AgentUnpricedModel": in_a_turn(use_unknown_model),
     "AgentToolErrorsHigh": in_a_turn(fail),
+    "AgentModelErrorsHigh": in_a_turn(fail_to_think),
     "AgentWatchDegraded": invent_names,
 }
 

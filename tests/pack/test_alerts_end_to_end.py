@@ -1,6 +1,6 @@
 """What an agent does, through exporter, Prometheus and Alertmanager to a webhook, for every alert that comes fast.
 
-Two look back over days, AgentSpendGrowth and AgentToolCallsPerTurnSpike; promtool tests them. Three look back over a
+Two look back over days, AgentSpendGrowth and AgentToolCallsPerTurnSpike; promtool tests them. Four look back over a
 quarter of an hour (rates of errors, time and spend), so their end is not waited for here.
 """
 
@@ -27,7 +27,12 @@ SHORT = {
     "thresholds": {"turnSeconds": {"warning": 1}, "openTurnSeconds": {"warning": 3}},
 }
 WITHOUT_AGENT = {"AgentUnpricedModel", "AgentWatchDegraded"}
-OVER_A_QUARTER_OF_AN_HOUR = {"AgentToolErrorsHigh", "AgentTurnLatencyHigh", "AgentSpendRateHigh"}
+OVER_A_QUARTER_OF_AN_HOUR = {
+    "AgentModelErrorsHigh",
+    "AgentToolErrorsHigh",
+    "AgentTurnLatencyHigh",
+    "AgentSpendRateHigh",
+}
 OVER_DAYS = {"AgentSpendGrowth", "AgentToolCallsPerTurnSpike"}
 ABSENT = "AgentMetricsAbsent"
 

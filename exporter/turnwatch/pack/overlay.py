@@ -41,7 +41,7 @@ _KUBERNETES_LABEL: Final = re.compile(r"([a-z0-9][-a-z0-9.]*/)?[A-Za-z0-9]([-\w.
 _KUBERNETES_VALUE: Final = re.compile(r"([A-Za-z0-9]([-\w.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _OF_KUBERNETES: Final = frozenset({"labels", "dashboardLabels"})
 """Mappings whose keys are the user's own."""
-_SHARES: Final = frozenset({"toolErrorShare", "unseenShare", "queueRatio"})
+_SHARES: Final = frozenset({"toolErrorShare", "modelErrorShare", "unseenShare", "queueRatio"})
 """Numbers that are parts of a whole."""
 _NO_SHARE: Final = "wants a share, from 0 to 1"
 _ALSO_THE_EXPORTERS: Final = {"iterations": "iteration_threshold", "identicalCalls": "max_identical_calls"}

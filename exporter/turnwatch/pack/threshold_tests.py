@@ -101,8 +101,9 @@ def _tests(config: Config, target: Mapping[str, str]) -> Iterator[Json]:
         rates = {who: _spend(_limit(config, "spendUsdPerHour", severity, who)) for who in agents}
         yield test("AgentSpendRateHigh", severity, rates, steps=_RATE_STEPS)
         shares = {who: _limit(config, "toolErrorShare", severity, who) for who in tools}
-        errors = {who: _errors(share, config) for who, share in shares.items() if share + _JUST <= 1}
-        yield test("AgentToolErrorsHigh", severity, errors, steps=_RATE_STEPS)
+        yield test("AgentToolErrorsHigh", severity, _errors("tool", shares, config), steps=_RATE_STEPS)
+        shares = {who: _limit(config, "modelErrorShare", severity, who) for who in agents}
+        yield test("AgentModelErrorsHigh", severity, _errors("model", shares, config), steps=_RATE_STEPS)
 
 
 def _steps_up(first: float, second: float) -> str:
@@ -124,14 +125,19 @@ def _spend(usd_per_hour: float) -> dict[str, str]:
     return {'agent_spend_usd_total{model="a-model"}': _speeds_up(slow, fast)}
 
 
-def _errors(share: float, config: Config) -> dict[str, str]:
+def _errors(callee: str, shares: Mapping[_Whom, float], config: Config) -> dict[_Whom, dict[str, str]]:
     # Three times as many calls as it takes to say anything.
-    calls = max(1.0, 3 * config["minimum"]["toolCalls"] / _RATE_STEPS)
-    few, many = (calls * max(0.0, share + part) for part in (-_JUST, _JUST))
-    return {
-        'agent_tool_calls_total{outcome="error"}': _speeds_up(few, many),
-        'agent_tool_calls_total{outcome="ok"}': _speeds_up(calls - few, calls - many),
-    }
+    calls = max(1.0, 3 * config["minimum"][f"{callee}Calls"] / _RATE_STEPS)
+    labels = 'model="a-model", ' if callee == "model" else ""
+    series = {}
+    for who, share in shares.items():
+        few, many = (calls * max(0.0, share + part) for part in (-_JUST, _JUST))
+        if many <= calls:
+            series[who] = {
+                f'agent_{callee}_calls_total{{{labels}outcome="error"}}': _speeds_up(few, many),
+                f'agent_{callee}_calls_total{{{labels}outcome="ok"}}': _speeds_up(calls - few, calls - many),
+            }
+    return series
 
 
 def _limit(config: Config, key: str, severity: str | None, who: _Whom) -> float:
