@@ -37,11 +37,14 @@ function(config)
           },
           shared.number {
             title: 'Internal errors',
-            description: 'Errors inside turnwatch that were kept from the agent, over the time shown.',
+            description: 'Errors inside turnwatch that were kept from the agent, over the time shown, and settings that are wrong and left out.',
             width: 6,
             limits: { warning: 1 },
             decimals: 0,
-            queries: { Errors: q.happened(q.ofJob('turnwatch_internal_errors_total')) },
+            queries: {
+              Errors: q.happened(q.ofJob('turnwatch_internal_errors_total')),
+              'Settings left out': q.max(q.ofJob('turnwatch_settings_faults')),
+            },
           },
           shared.number {
             title: 'Judged in full',

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from turnwatch.errors import SettingsError
 from turnwatch.settings import AgentOverride, Budgets, Detect, Retries, Settings, ToolOverride, Tools
-from turnwatch.settings_file import environment_names, load_settings
+from turnwatch.settings_file import environment_names, load_settings, settings_that_hold
 from turnwatch.settings_reference import settings_reference
 
 EVERY_SECTION = """\
@@ -109,6 +109,39 @@ def test_code_can_take_a_limit_away(write):
     path = write("budgets: {max_usd: 1}")
 
     assert load_settings(Settings(budgets=Budgets(max_usd=None)), {}, path).budgets.max_usd is None
+
+
+@pytest.mark.parametrize(
+    ("text", "held", "named"),
+    [
+        ("on_loop: stop\nfail_close: true", Settings(on_loop="stop"), ["line 2: fail_close"]),
+        ("budgets: {max_usd: 1, max_steps: no}", Settings(budgets=Budgets(max_usd=1)), ["line 1: budgets.max_steps"]),
+        ("budgets: 5\non_loop: stop", Settings(on_loop="stop"), ["line 1: budgets"]),
+        ("detect: {volatile_keys: [a, 5]}\nspans: false", Settings(spans=False), ["line 1: detect.volatile_keys[1]"]),
+        ("on_loop: stop\non_loop: page", Settings(on_loop="stop"), ["line 2: on_loop stands here and on line 1"]),
+        (
+            "budgets: {max_usd: !!int five, max_steps: 5, max_stepz: 4}\nkill_dir: [!!int six]",
+            Settings(budgets=Budgets(max_steps=5)),
+            ["line 1: budgets.max_usd", "line 2: kill_dir", "line 1: budgets.max_stepz"],
+        ),
+        ("budgets: {max_usd: 1", Settings(), ["line 1: no valid YAML"]),
+    ],
+)  # fmt: skip
+def test_what_is_right_holds_beside_what_is_wrong(text, held, named, write):
+    settings, faults = settings_that_hold(env={}, path=write(text))
+
+    assert settings == held
+    assert len(faults) == len(named)
+    assert all(place in fault for place, fault in zip(named, faults, strict=True))
+
+
+def test_a_variable_that_is_wrong_leaves_the_file_its_say(write):
+    env = {"TURNWATCH_BUDGETS": "{max_usd: 2, max_steps: many}", "TURNWATCH_ON_LOOP": "halt"}
+
+    settings, faults = settings_that_hold(env=env, path=write("budgets: {max_usd: 1, max_steps: 7}\non_loop: stop"))
+
+    assert settings == Settings(budgets=Budgets(max_usd=2, max_steps=7), on_loop="stop")
+    assert [fault.split(":")[1].strip() for fault in faults] == ["TURNWATCH_BUDGETS", "TURNWATCH_ON_LOOP"]
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,7 @@ GAUGES = {
     "agent_conversation_identical_calls_max": (2, 0.9),
     "agent_open_turns": (5, 0),
     "turnwatch_forward_queue_ratio": (0.05, 0),
+    "turnwatch_settings_faults": (0, 0),
     "agent_open_turn_age_seconds_max": (35, 60),
 }
 

@@ -45,18 +45,31 @@ def load_settings(
         SettingsError: The file cannot be read, or some keys are unknown or have the wrong type. One line for each,
             with file and line or the variable, the key, and what is allowed.
     """
+    settings, faults = settings_that_hold(code, env, path)
+    if faults:
+        raise SettingsError("\n".join(faults))
+    return settings
+
+
+def settings_that_hold(
+    code: Settings | None = None,
+    env: Mapping[str, str] | None = None,
+    path: str | Path | None = None,
+) -> tuple[Settings, list[str]]:
+    """The settings that are right, and a line for each that is wrong and left out. See ``load_settings``.
+
+    For an agent that is to start all the same: one misspelt key must not switch its limits off.
+    """
     env = os.environ if env is None else env
     if path is None:
         path = env.get(CONFIG_VARIABLE) or None
     faults: list[str] = []
     in_file = _of_file(path, faults) if path is not None else {}
     in_env = _of_environment(env, faults)
-    if faults:
-        raise SettingsError("\n".join(faults))
     merged = _merged(in_file, in_env)
     if code is not None:
         merged = _merged(merged, code.model_dump(exclude_unset=True))
-    return Settings.model_validate(merged) if merged else Settings()
+    return Settings.model_validate(merged) if merged else Settings(), faults
 
 
 def environment_names() -> list[str]:
@@ -68,7 +81,7 @@ def _of_file(path: str | Path, faults: list[str]) -> dict[str, Any]:
     from turnwatch.yaml_file import read_yaml_file
 
     try:
-        document = read_yaml_file(path)
+        document = read_yaml_file(path, faults)
     except SettingsError as error:
         faults += str(error).splitlines()
         return {}
@@ -122,15 +135,35 @@ def _is_set_by_kubernetes(name: str, value: str) -> bool:
 
 
 def _checked(data: dict[str, Any], source: YamlDocument | str, faults: list[str]) -> dict[str, Any]:
-    """What ``data`` sets, with the model's types. Strict, so that "yes" is no bool and true no number."""
+    """What ``data`` sets, with the model's types. Strict, so that "yes" is no bool and true no number.
+
+    What is wrong is named in ``faults`` and taken out of ``data``.
+    """
     try:
-        settings = Settings.model_validate_json(json.dumps(data), strict=True)
+        settings = _strictly(data)
     except ValidationError as error:
         for path, fault in faults_in_words(error, Settings):
             place = f"environment: {source}" if isinstance(source, str) else source.place(path)
             faults.append(f"{place}: {fault}")
-        return {}
+            _take_out(data, path)
+        settings = _strictly(data)
     return settings.model_dump(exclude_unset=True)
+
+
+def _strictly(data: dict[str, Any]) -> Settings:
+    return Settings.model_validate_json(json.dumps(data), strict=True)
+
+
+def _take_out(data: dict[str, Any], path: KeyPath) -> None:
+    """Take out the key at this path. Of a list the whole: one that is an item short is one that nobody wrote."""
+    node = data
+    for key in path[:-1]:
+        below = node.get(key)
+        if not isinstance(below, dict):
+            node.pop(key, None)
+            return
+        node = below
+    node.pop(path[-1], None)
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,12 @@ and 0 and 1 are false and true where that is wanted. The name of a tool or agent
 the one in small letters. An empty variable is not set.
 
 An unknown key or variable, or a value of the wrong type, is a `SettingsError` that names the key and what is allowed,
-and the file and the line, or the variable.
+and the file and the line, or the variable: from `tw.configure`, and from every command.
+
+An agent that calls no `tw.configure` starts all the same. Every setting that is right holds; what is wrong is left out,
+named in one line of the logger `turnwatch` at level error, and counted in `turnwatch_settings_faults` as long as the
+process lives. Of a file that is no YAML, nothing holds. With `fail_closed: true` every turn is refused instead
+([guards](guards.md#when-turnwatch-itself-fails)).
 """
 
 

@@ -54,8 +54,13 @@ _Loader.yaml_implicit_resolvers = {
 }
 
 
-def read_yaml_file(path: str | Path) -> YamlDocument:
+def read_yaml_file(path: str | Path, faults: list[str] | None = None) -> YamlDocument:
     """Read a YAML (or JSON) file whose top level is a mapping.
+
+    Args:
+        path: The file.
+        faults: Takes what is wrong with single keys, which are left out (of a repeated one, all but the first). None
+            raises it.
 
     Raises:
         SettingsError: It cannot be read, is no YAML, repeats a key, or is something else than a mapping. Each
@@ -72,7 +77,7 @@ def read_yaml_file(path: str | Path) -> YamlDocument:
         raise SettingsError(f"{name}: cannot be read: {error.strerror or type(error).__name__}") from None
     except UnicodeDecodeError:
         raise SettingsError(f"{name}: is not UTF-8 text") from None
-    return _parse(text, name)
+    return _parse(text, name, faults)
 
 
 def parse_yaml_value(text: str) -> Any:
@@ -88,7 +93,7 @@ def parse_yaml_value(text: str) -> Any:
     return value
 
 
-def _parse(text: str, name: str) -> YamlDocument:
+def _parse(text: str, name: str, faults: list[str] | None) -> YamlDocument:
     node = _compose(text, name)
     if node is None:
         return YamlDocument(name, {})
@@ -99,7 +104,9 @@ def _parse(text: str, name: str) -> YamlDocument:
         raise SettingsError(f"{name}, line {_line(node)}: the top level must be a mapping of keys, not {kind}")
     reader = _Reader(name)
     data = reader.value(node, (), 0)
-    if reader.faults:
+    if faults is not None:
+        faults += reader.faults
+    elif reader.faults:
         raise SettingsError("\n".join(reader.faults))
     return YamlDocument(name, data, reader.lines)
 
@@ -142,13 +149,13 @@ class _Reader:
             return self._sequence(node, path, depth)
         return self._scalar(node, path)
 
-    def _sequence(self, node: yaml.SequenceNode, path: KeyPath, depth: int) -> list[Any]:
+    def _sequence(self, node: yaml.SequenceNode, path: KeyPath, depth: int) -> Any:
         found = []
         for position, item in enumerate(node.value):
             here = (*path, str(position))
             self.lines[here] = _line(item)
             found.append(self.value(item, here, depth + 1))
-        return found
+        return _UNREADABLE if _UNREADABLE in found else found
 
     def _mapping(self, node: yaml.MappingNode, path: KeyPath, depth: int) -> dict[str, Any]:
         found: dict[str, Any] = {}
@@ -172,7 +179,9 @@ class _Reader:
                 self.faults.append(f"{self.place}{_line(key_node)}: {'.'.join(here)} stands here and on line {first}")
                 continue
             self.lines[here] = _line(key_node)
-            found[key] = self.value(value_node, here, depth + 1)
+            value = self.value(value_node, here, depth + 1)
+            if value is not _UNREADABLE:
+                found[key] = value
         return {**merged, **found}
 
     def _scalar(self, node: yaml.Node, path: KeyPath) -> Any:
@@ -184,7 +193,7 @@ class _Reader:
         # Dates and bytes, which a tag can ask for, are no setting's.
         if value is not None and not isinstance(value, (str, int, float)):
             self.faults.append(f"{self.place}{_line(node)}: {_dotted(path)}the value cannot be read")
-            return None
+            return _UNREADABLE
         return value
 
 

@@ -170,6 +170,45 @@ def test_a_broken_configuration_does_not_break_the_agent(
         tw.configure()
 
 
+def test_what_is_right_in_the_settings_holds_and_what_is_wrong_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    config = tmp_path / "turnwatch.yaml"
+    config.write_text("budgets: {max_tool_calls: 2}\ntools: {overrides: {get_job: {pooling: true}}}\n")
+    monkeypatch.setenv("TURNWATCH_CONFIG", str(config))
+    monkeypatch.setenv("TURNWATCH_DETECT__MAX_IDENTICAL_CALL", "1")
+    with caplog.at_level(logging.ERROR, logger="turnwatch"), tw.turn("bot") as turn:
+        turn.call_tool("f", str, 1)
+        turn.call_tool("f", str, 2)
+        with pytest.raises(tw.ToolBudgetExceeded):
+            turn.call_tool("f", str, 3)
+    (line,) = caplog.messages
+    assert f"{config}, line 2: tools.overrides.get_job.pooling: unknown key; allowed are " in line
+    assert "did you mean polling?" in line
+    assert "TURNWATCH_DETECT__MAX_IDENTICAL_CALL is not a setting" in line
+    assert "turnwatch_settings_faults 2.0" in scrape()
+    monkeypatch.delenv("TURNWATCH_DETECT__MAX_IDENTICAL_CALL")
+    config.write_text("budgets: {max_tool_calls: 2}\n")
+    tw.configure()
+    assert "turnwatch_settings_faults 0.0" in scrape()
+
+
+@pytest.mark.parametrize("fault", ["budgets: {max_usd: much}", "prices_file: /missing/prices.yaml"])
+def test_no_turn_begins_under_wrong_settings_that_say_fail_closed(
+    fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    config = tmp_path / "turnwatch.yaml"
+    config.write_text(f"fail_closed: true\n{fault}\n")
+    monkeypatch.setenv("TURNWATCH_CONFIG", str(config))
+    for _ in range(2):
+        with pytest.raises(tw.TurnStopped, match=fault.split(":")[0]) as stopped, tw.turn("careful"):
+            pass
+        assert stopped.value.stop_reason == "error"
+    with tw.turn("careless", fail_closed=False) as turn:
+        turn.call_tool("f", int)
+    assert 'agent_turns_total{agent="careless",stop_reason="final_answer"} 1.0' in scrape()
+
+
 def test_a_broken_price_file_does_not_break_the_agent(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):

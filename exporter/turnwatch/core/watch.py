@@ -94,6 +94,7 @@ class Watch:
 
     Attributes:
         volatile_keys: Gives the argument names that do not count for a tool.
+        settings_faults: What was wrong with the settings and is left out, so that guards may be missing: a line each.
     """
 
     def __init__(
@@ -144,6 +145,7 @@ class Watch:
         self._forget_turn = self._forget  # each turn keeps it; a method looked up anew is an object of its own
         self._before = before if before is not None and any(value for *_, value in before.gauges()) else None
         self.faults = 0
+        self.settings_faults: tuple[str, ...] = ()
         self._last_error_log = 0.0
         self._unlogged_errors = 0
 

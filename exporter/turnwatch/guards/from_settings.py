@@ -30,8 +30,8 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     Raises:
         TypeError: ``limits`` or ``conversation_limits`` is something else than Limits.
         ValueError: ``on_loop`` names no response.
-        TurnStopped: No guard can be made and ``fail_closed`` is set. Without it, the fault is counted and the turn
-            goes unguarded.
+        TurnStopped: ``fail_closed`` is set, and no guard can be made or some settings are wrong. Without it, a fault is
+            counted and the turn goes unguarded, or without what was wrong.
     """
     watch = state.watch
     settings = watch.settings
@@ -39,6 +39,11 @@ def open_guard(state: TurnState, guarding: Guarding) -> TurnGuard | None:
     fail_closed = guarding.get("fail_closed", settings.fail_closed)
     on_loop = guarding.get("on_loop", settings.on_loop)
     _check_values({**guarding, "on_loop": on_loop})
+    if fail_closed and watch.settings_faults:
+        # Which limits were to hold nobody knows.
+        raise TurnStopped(
+            f"turnwatch's settings are wrong, and fail_closed is set: {watch.settings_faults[0]}", stop_reason="error"
+        )
     try:
         if fail_closed and state.conversation_id is not None and state.conversation is None:
             raise LookupError("the turn could not enter its conversation, so the limits of that would not hold")

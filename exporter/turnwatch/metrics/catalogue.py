@@ -164,6 +164,12 @@ CATALOGUE: Final[tuple[Metric, ...]] = (
     Metric("agent_open_turns", "gauge", "Turns open now.", _A),
     Metric("agent_open_turn_age_seconds_max", "gauge", "Age of the oldest open turn.", _A),
     Metric("turnwatch_build_info", "gauge", "Version of turnwatch; always 1.", ("version",)),
+    Metric(
+        "turnwatch_settings_faults",
+        "gauge",
+        "Settings that are wrong and were left out when the process began; a limit or a response may be among them.",
+        (),
+    ),
     Metric("turnwatch_internal_errors_total", "counter", "Errors inside turnwatch that were kept from the agent.", ()),
     Metric(
         "turnwatch_label_values_folded_total",

@@ -102,7 +102,7 @@ class MultiprocessMeter:
             # find closed.
             with watch.lock:
                 for labels, value in rows:
-                    gauge.labels(*labels).set(value)
+                    (gauge.labels(*labels) if labels else gauge).set(value)
 
 
 def _mode(metric: Metric) -> Literal["livemax", "livesum"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from opentelemetry.metrics import MeterProvider
 
 View = Literal["prometheus", "otel"]
+
+logger = logging.getLogger("turnwatch")
 
 
 class Outlet:
@@ -135,7 +138,8 @@ def show_through(view: View) -> None:
     """
     if _outlet is not None:
         if _outlet.view != view:
-            _install(default_watch().settings, view)
+            before = default_watch()
+            _install(before.settings, view).settings_faults = before.settings_faults
     elif view != "prometheus":  # which is what the first use brings
         configure(metrics=view)
 
@@ -169,31 +173,37 @@ def _install(
 
 
 def first_use() -> Watch:
-    """The watch of a process that never called configure. What is wrong is logged, not raised: the agent goes on."""
-    from turnwatch.settings_file import load_settings
+    """The watch of a process that never called configure. What is wrong is logged, not raised: the agent goes on.
+
+    Of the settings, all that is right holds: a misspelt key must not switch off the limits beside it.
+    """
+    from turnwatch.settings_file import settings_that_hold
 
     global _outlet
-    faults: list[str] = []
     try:
-        settings = load_settings()
+        settings, faults = settings_that_hold()
     except Exception as error:
-        settings = Settings()
-        faults.append(f"the configuration, so defaults are used: {error}")
+        settings, faults = Settings(), [f"the settings cannot be read: {type(error).__name__}"]
+    metrics_fault = ""
     if _outlet is None:
         try:
             _outlet = Outlet()
         except (ValueError, SettingsError) as error:
             _outlet = Outlet(registry=CollectorRegistry(), alone=True)
-            faults.append(f"the metrics, which are in this process's turnwatch.metrics_registry() only: {error}")
+            metrics_fault = f"the metrics, which are in this process's turnwatch.metrics_registry() only: {error}"
     try:
         watch = Watch(settings, _outlet.meter, exemplar=current_trace)
     except SettingsError as error:
         settings = settings.model_copy(update={"prices_file": None})
         watch = Watch(settings, _outlet.meter, exemplar=current_trace)
-        faults.append(f"the price file, so published prices are used: {error}")
+        faults.append(f"prices_file: published prices are used: {error}")
     watch.on_verdict.append(VerdictLog(current_trace))
+    if metrics_fault:
+        watch.internal_error(metrics_fault)
     if faults:
-        watch.internal_error("; ".join(faults))
+        watch.settings_faults = tuple(faults)
+        watch.count("turnwatch_internal_errors_total")
+        logger.error("turnwatch leaves out settings that are wrong, and goes on with the others: %s", "; ".join(faults))
     return watch
 
 

@@ -28,7 +28,10 @@ def package_version() -> str:
 
 def gauge_rows(watch: Watch) -> GaugeRows:
     """Every gauge's series at this moment, the process's own included."""
-    rows: GaugeRows = {"turnwatch_build_info": [((package_version(),), 1.0)]}
+    rows: GaugeRows = {
+        "turnwatch_build_info": [((package_version(),), 1.0)],
+        "turnwatch_settings_faults": [((), float(len(watch.settings_faults)))],
+    }
     for name, labels, value in watch.gauges():
         rows.setdefault(name, []).append((labels, value))
     return rows
