@@ -561,6 +561,17 @@ async def test_a_coroutine_function_is_awaited_and_a_plain_one_runs_in_a_thread(
         gateway.call("get", {"n": 3})
 
 
+async def test_a_tool_that_turns_out_to_give_a_coroutine_is_refused_and_is_an_error(watch):
+    async def get() -> int:
+        return 1
+
+    gateway = tw.ToolGateway(impls={"get": lambda: get()}, watch=watch, agent="a")
+    with pytest.raises(TypeError, match="get gives a coroutine: use acall"):
+        gateway.call("get")
+    assert watch.value("agent_tool_calls_total", "a", "get", "error") == 1
+    assert await gateway.acall("get") == 1
+
+
 async def test_parallel_duplicates_run_once_and_each_gets_its_own_content(watch):
     ran = []
 

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import functools
 import math
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 import pytest
 from opentelemetry import trace
@@ -193,6 +194,35 @@ async def test_async_turns_and_tools(watch: Watch):
         assert pages == ["page"] * 3
     assert tw.current_turn() is None
     assert turn.state.duplicates == 1
+
+
+async def test_a_model_call_is_an_async_block_too(watch: Watch):
+    async with tw.turn("bot", watch=watch) as turn:
+        async with turn.model_call("claude-sonnet-4-5") as call:
+            await asyncio.sleep(0)
+            call.usage(input_tokens=10, output_tokens=1)
+        with pytest.raises(TimeoutError):
+            async with turn.model_call("claude-sonnet-4-5"):
+                raise TimeoutError
+    assert (turn.iterations, turn.spend_usd) == (2, pytest.approx(45e-6))
+    assert value(watch, "agent_model_calls_total", "bot", "claude-sonnet-4-5", "error") == 1
+
+
+class _AsyncTool:
+    async def __call__(self, url: str) -> str:
+        return await fetch(url)
+
+
+@pytest.mark.parametrize("tool", [fetch, functools.partial(fetch), lambda url: fetch(url), _AsyncTool()])
+async def test_a_tool_that_gives_a_coroutine_is_refused_where_nothing_is_awaited(
+    tool: Callable[[str], Awaitable[str]], watch: Watch
+):
+    async with tw.turn("bot", watch=watch) as turn:
+        with pytest.raises(TypeError, match="fetch gives a coroutine: use acall_tool"):
+            turn.call_tool("fetch", tool, "https://example.org")
+        assert await turn.acall_tool("fetch", tool, "https://example.org") == "page"
+    assert value(watch, "agent_tool_calls_total", "bot", "fetch", "error") == 1
+    assert value(watch, "agent_tool_calls_total", "bot", "fetch", "ok") == 1
 
 
 async def test_concurrent_turns_do_not_mix(watch: Watch):

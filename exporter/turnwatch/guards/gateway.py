@@ -25,6 +25,7 @@ from turnwatch.guards.gateway_call import NOT_ANSWERED, GatewayCall, Shared
 from turnwatch.guards.scratchpad import Scratchpad
 from turnwatch.guards.tool_rules import override_of, rules_for
 from turnwatch.settings import ToolOverride
+from turnwatch.sources.calls_in_progress import refuse_coroutine
 from turnwatch.sources.hand import Turn, current_turn, stop_reason_of
 
 _MAX_NAME_SHOWN: Final = 100
@@ -129,7 +130,7 @@ class ToolGateway:
             UnknownToolError: There is no such tool; the call is counted.
             SideEffectHeld: An identical call failed without saying whether it was carried out.
             TurnStopped: A guard ends the turn.
-            TypeError: The tool is a coroutine function; use ``acall``.
+            TypeError: The tool gives a coroutine; use ``acall``.
 
         What the tool itself raises passes unchanged.
         """
@@ -152,6 +153,7 @@ class ToolGateway:
                 try:
                     with call.while_it_runs():
                         result = impl(**args)
+                    refuse_coroutine(name, result, "acall")
                     wait = call.wait_after_result(result)
                 except Exception as error:
                     wait = call.wait_after_error(error)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import CoroutineType
 
 from turnwatch.core.events import ModelCall, Outcome, ToolCall, Usage
 from turnwatch.core.evidence import Evidence, evidence_of
+from turnwatch.core.names import name_of
 from turnwatch.core.reply_text import reply_text
 from turnwatch.core.usage import read_model, read_usage, token_count
 from turnwatch.core.watch import Watch
@@ -58,6 +60,17 @@ class ModelCallInProgress:
                 call.spend_usd = float(spend_usd)
         except Exception:
             self._watch.internal_error("usage")
+
+
+def refuse_coroutine(tool: object, result: object, instead: str) -> None:
+    """Refuse to take a coroutine for a tool's result: it has not run, and whether it will work is not known.
+
+    Raises:
+        TypeError: It is one. It never runs.
+    """
+    if type(result) is CoroutineType:
+        result.close()
+        raise TypeError(f"{name_of(tool)} gives a coroutine: use {instead}")
 
 
 class ToolCallInProgress:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, TypeVar, Unpack
 
 from turnwatch.core.current_call import running
 from turnwatch.core.default import default_watch
-from turnwatch.core.events import MISSING, ModelCall, ToolCall, Usage
+from turnwatch.core.events import MISSING, ToolCall, Usage
 from turnwatch.core.guard import Guarding, check_keywords, open_guard
 from turnwatch.core.hashing import bind_arguments
 from turnwatch.core.names import name_of
@@ -20,7 +19,8 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
-from turnwatch.sources.calls_in_progress import ModelCallInProgress, ToolCallInProgress
+from turnwatch.sources.calls_in_progress import ToolCallInProgress, refuse_coroutine
+from turnwatch.sources.model_call import ModelCallBlock
 from turnwatch.sources.own_spans import OwnSpan
 from turnwatch.sources.turn_spans import TurnSpans
 
@@ -243,11 +243,12 @@ class Turn:
 
     # Model calls
 
-    @contextmanager
     def model_call(
         self, model: str = "", *, provider: str = "", reserve: Usage | float | None = None
-    ) -> Iterator[ModelCallInProgress]:
+    ) -> ModelCallBlock:
         """Wrap one model call: ``with turn.model_call("claude-sonnet-4-5") as call: ...; call.usage(reply)``.
+
+        ``async with`` does the same.
 
         Args:
             model: The model asked for.
@@ -258,25 +259,7 @@ class Turn:
         Raises:
             TurnStopped: A guard refuses the call. It is not counted.
         """
-        state = self.state
-        model = name_of(model)
-        call = ModelCall(model, provider=provider, started=self._watch.clock())
-        guard = state.guard
-        if guard is not None:
-            guard.before_model(call, reserve)
-        iteration = state.begin_model(call.started)
-        span = self._spans.model_begins(call, iteration)
-        try:
-            with running(call):
-                yield ModelCallInProgress(call, self._watch)
-        except BaseException as error:
-            call.outcome, call.error_type = "error", type(error).__name__
-            raise
-        finally:
-            verdict = state.end_model(call)
-            self._spans.model_ends(span, call, verdict)
-            if guard is not None:
-                guard.after_model(call, verdict)
+        return ModelCallBlock(self.state, self._spans, name_of(model), provider, reserve)
 
     # Tool calls
 
@@ -291,11 +274,16 @@ class Turn:
 
         Returns:
             What ``fn`` returns. What it raises passes through unchanged.
+
+        Raises:
+            TurnStopped: A guard refuses the call, which is counted as denied; or the turn is stuck and ends here.
+            TypeError: ``fn`` gives a coroutine: what would come of it is not known here. Use ``acall_tool``.
         """
         begun = self.begin_tool(name, self._arguments(fn, args, kwargs))
         try:
             with running(begun.call):
                 result = fn(*args, **kwargs)
+            refuse_coroutine(name, result, "acall_tool, or put watch_tool on the coroutine function itself")
         except BaseException as error:
             begun.failed(error)
             raise
