@@ -68,7 +68,7 @@ def test_a_tool_can_have_a_threshold_of_its_own():
 
 
 def test_the_advised_wait_doubles_over_the_wider_window():
-    detector = LoopDetector(window=2, threshold=3, backoff_window=20, backoff_seconds=0.5, max_backoff_seconds=3.0)
+    detector = LoopDetector(window=2, threshold=2, backoff_window=20, backoff_seconds=0.5, max_backoff_seconds=3.0)
     waits = []
     for number in range(5):
         waits.append(detector.observe("get_job", {"id": 1}))
@@ -82,6 +82,19 @@ def test_arguments_are_not_in_the_message():
     with pytest.raises(LoopDetected, match="log_in was called 2 times with the same arguments") as raised:
         detector.observe("log_in", {"password": "hunter2"})
     assert "hunter2" not in repr(raised.value)
+
+
+def test_arguments_that_do_not_show_what_they_hold_are_not_the_same():
+    detector = LoopDetector(window=10, threshold=2)
+    assert [detector.record("find", {"query": object()}) for _ in range(4)] == [False] * 4
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"window": 1}, {"window": 3, "threshold": 4}, {"window": 4, "tool_thresholds": {"a": 5}}]
+)
+def test_a_loop_fits_into_its_window(wrong):
+    with pytest.raises(ValueError, match="cannot hold"):
+        LoopDetector(**{"threshold": 2} | wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"window": 0}, {"threshold": 0}, {"tool_thresholds": {"a": 0}}])

@@ -433,6 +433,54 @@ def test_names_that_are_no_text_are_counted_and_leave_the_scrape_whole(clock: Cl
     assert max(map(len, text.splitlines())) < 1_000
 
 
+class Query:
+    def __init__(self, number):
+        self.number = number
+
+
+class SlottedQuery:
+    __slots__ = ("number",)
+
+    def __init__(self, number):
+        self.number = number
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        lambda number: {"query": Query(number)},
+        lambda number: {"query": SlottedQuery(number), "limit": 10},
+        lambda number: {"filters": [{"of": Query(number)}]},
+        lambda number: {"rows": iter([number])},
+        lambda number: Query(number),
+    ],
+)
+def test_arguments_that_do_not_show_what_they_hold_are_missing(args, caplog):
+    watch = Watch()
+    turn = watch.open_turn("a")
+    for number in range(6):
+        call = ToolCall("find", args(number))
+        turn.begin_call(call)
+        call.result = Evidence.of("nothing")
+        turn.end_call(call)
+    assert (turn.repeats, turn.missing_arguments, turn.verdict) == (0, 6, None)
+    (line,) = caplog.messages
+    assert "tool find, of type" in line
+
+
+def test_an_argument_that_does_not_show_what_it_holds_can_be_left_out():
+    watch = Watch(Settings(tools={"overrides": {"find": {"volatile_keys": ["session"]}}}))
+    turn = watch.open_turn("a")
+    counts = [turn.begin_call(ToolCall("find", {"session": Query(1), "name": name})) for name in ("x", "y", "x")]
+    assert (counts, turn.missing_arguments) == ([1, 1, 2], 0)
+
+
+def test_no_text_is_taken_for_an_object_that_hides_what_it_holds():
+    turn = Watch().open_turn("a")
+    for args in ('{"\\u0000": ["type", "x"]}', {"\0": ["type", "x"]}, {"a": '{"\\u0000":["type","x"]}'}):
+        assert turn.begin_call(ToolCall("find", args)) > 0
+
+
 @pytest.mark.parametrize("key", [1, b"x", ["x"], {}, object()])
 def test_a_hash_that_is_no_text_is_counted(watch: Watch, key: object):
     turn = watch.open_turn("bot")

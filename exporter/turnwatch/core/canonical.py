@@ -75,6 +75,25 @@ def canonical_bytes(args: object, volatile_keys: Iterable[str] = DEFAULT_VOLATIL
         return orjson.dumps({"\0": [tag.kind, tag.content]})
 
 
+_TYPE_ALONE: Final = b'{"\\u0000":["type",'
+
+
+def hides_content(canonical: bytes) -> bool:
+    """Whether arguments hold an object that shows nothing of itself, so that equal forms need not be equal arguments.
+
+    Such are objects of a class without fields and a repr of its own, generators, open connections.
+
+    Args:
+        canonical: What ``canonical_bytes`` gave for the arguments.
+    """
+    return _TYPE_ALONE in canonical
+
+
+def hidden_type(canonical: bytes) -> str:
+    """The name of the first type that hides what an object of it holds."""
+    return canonical.partition(_TYPE_ALONE)[2].partition(b'"]')[0].strip(b'"').decode(errors="replace")
+
+
 def _is_nfc(dumped: bytes) -> bool:
     """Whether each text in it is NFC: no character composes with the quotation mark before it."""
     return unicodedata.is_normalized("NFC", dumped.decode())

@@ -43,7 +43,8 @@ def input_hash(
 
     Args:
         tool: The tool's name.
-        args: The arguments: any object, or JSON text. MISSING, the default, is not the same as empty.
+        args: The arguments: any object, or JSON text. MISSING, the default, is not the same as empty. Of an object
+            without fields and a repr of its own only the type counts: a turn compares no calls with such arguments.
         volatile_keys: Argument names that do not count, at any depth. None takes those of the process's watch, so
             that the hash is the one under which a call is counted; the default ones as long as nothing was
             configured and no turn opened.

@@ -11,6 +11,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from typing import Final
 
+from turnwatch.core.canonical import canonical_bytes, hides_content
 from turnwatch.core.events import MISSING
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.hashing import input_hash
@@ -45,7 +46,7 @@ class LoopDetector:
         max_backoff_seconds: The longest advised wait.
 
     Raises:
-        ValueError: A window or a threshold is below 1.
+        ValueError: A window or a threshold is below 1, or a window smaller than a threshold, which it could not reach.
     """
 
     def __init__(
@@ -61,8 +62,11 @@ class LoopDetector:
         self.window = window
         self.threshold = threshold
         self.tool_thresholds = dict(tool_thresholds or {})
-        if (window is not None and window < 1) or min(threshold, *self.tool_thresholds.values(), threshold) < 1:
+        thresholds = (threshold, *self.tool_thresholds.values())
+        if (window is not None and window < 1) or min(thresholds) < 1:
             raise ValueError("window and thresholds must be at least 1")
+        if window is not None and window < max(2, *thresholds):
+            raise ValueError(f"a window of {window} calls cannot hold {max(2, *thresholds)} identical ones")
         self.backoff_seconds = backoff_seconds
         self.max_backoff_seconds = max_backoff_seconds
         self._backoff_window = backoff_window or (window or 10) * _WIDER
@@ -108,7 +112,7 @@ class LoopDetector:
 
     def _count(self, tool: str, args: object, conversation_id: str) -> tuple[int, int]:
         """How often the call is in the window and in the wider window, this call included."""
-        if args is MISSING:
+        if args is MISSING or hides_content(canonical_bytes(args)):
             return 0, 0  # calls without arguments to compare are not identical calls
         key = input_hash(tool, args)
         with self._lock:

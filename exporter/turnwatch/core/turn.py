@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall, Usage
-from turnwatch.core.hashing import hash_of
 from turnwatch.core.keys import key_of
 from turnwatch.core.names import id_of, is_plain_name, name_of
 from turnwatch.core.tool_in_turn import ToolInTurn
@@ -52,7 +51,7 @@ class TurnState(TurnCounts):
 
         Returns:
             How often this (tool, input hash) has been seen in this turn, this call included; 0 when
-            the arguments are missing.
+            the arguments are missing, or hold what does not show its content.
         """
         try:
             return self._begin_call(call)
@@ -71,7 +70,7 @@ class TurnState(TurnCounts):
         if call.args is not MISSING:
             call.canonical = canonical_bytes(call.args, watch.volatile_keys(tool))
             if key is None:
-                key = call.input_hash = hash_of(tool, call.canonical, watch.settings.hash_key)
+                key = call.input_hash = watch.hash_of_call(tool, call.canonical)
         now = call.started if call.started is not None else watch.clock()
         if call.round is None and self.iterations:
             call.round = self.iterations

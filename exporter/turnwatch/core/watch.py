@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from turnwatch.core.canonical import canonical_bytes
+from turnwatch.core.canonical import canonical_bytes, hidden_type, hides_content
 from turnwatch.core.conversation import Conversations, ConversationState
 from turnwatch.core.counted_calls import CountedCalls
 from turnwatch.core.engine import Engine
@@ -146,6 +146,7 @@ class Watch:
         self._before = before if before is not None and any(value for *_, value in before.gauges()) else None
         self.faults = 0
         self.settings_faults: tuple[str, ...] = ()
+        self._said_to_hide: set[str] = set()
         self._last_error_log = 0.0
         self._unlogged_errors = 0
 
@@ -301,6 +302,22 @@ class Watch:
     def hash(self, tool: str, args: object = MISSING) -> str:
         """The public input hash under this watch's settings."""
         return hash_of(tool, canonical_bytes(args, self.volatile_keys(tool)), self.settings.hash_key)
+
+    def hash_of_call(self, tool: str, canonical: bytes) -> str | None:
+        """The input hash under which a call counts; None where its arguments hold what does not show its content."""
+        if not hides_content(canonical):
+            return hash_of(tool, canonical, self.settings.hash_key)
+        shown = self.shown_tool(tool)
+        if shown not in self._said_to_hide:
+            self._said_to_hide.add(shown)
+            logger.warning(
+                "An argument of the tool %s, of type %s, does not show what it holds, so its calls are not compared. "
+                "Give the type fields or a repr; or, if it is the same for every call, name the argument in the "
+                "tool's volatile_keys.",
+                shown,
+                hidden_type(canonical),
+            )
+        return None
 
     def override(self, tool: str) -> ToolOverride | None:
         """What the settings say about this tool."""

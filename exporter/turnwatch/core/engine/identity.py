@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from turnwatch.core.canonical import canonical_bytes
+from turnwatch.core.canonical import canonical_bytes, hides_content
 from turnwatch.core.events import MISSING, ToolCall
 from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
@@ -22,7 +22,7 @@ def default_volatile_keys(_: str) -> frozenset[str]:
 
 
 def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str], Iterable[str]]) -> int | None:
-    """A number that is the same for the same call; None when the arguments are missing.
+    """A number that is the same for the same call; None when the arguments are missing or do not show what they hold.
 
     Looks through null and empty defaults; for calls that do not change state through white space and letter
     case as well (in code that is written, indentation matters). Never through numbers: that turned no false
@@ -36,6 +36,8 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str]
     if args is MISSING:
         return None if call.input_hash is None else hash((call.tool, call.input_hash))
     raw = canonical_bytes(args, volatile_keys(call.tool)) if call.canonical is None else call.canonical
+    if hides_content(raw):
+        return None if call.input_hash is None else hash((call.tool, call.input_hash))
     if _HAS_EMPTY.search(raw):  # a search that begins with plain text is ten times as fast as the one that looks behind
         raw = _EMPTY_MEMBER.sub(b"", raw).replace(b",}", b"}")
     if changes is not True:
