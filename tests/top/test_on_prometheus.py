@@ -103,6 +103,7 @@ def test_another_teams_agents_are_left_out(agents, prometheus):
     assert Watched(prometheus, selector='job="agents"').agent("a") is not None
     assert "no turnwatch metrics" in look(Watched(prometheus, selector='job="others"').source)[1]
     assert "parse error" in look(Watched(prometheus, selector="job=").source)[1]
+    assert "--selector wants matchers" in look(Watched(prometheus, selector="job=x").source)[1]
 
 
 def test_every_part_of_the_query_is_sound():

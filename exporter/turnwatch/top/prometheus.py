@@ -112,7 +112,9 @@ class Prometheus:
         try:
             body = json.loads(answer.text)
             if body["status"] != "success":
-                raise SourceError(f"{self._address.url}: {_plain(body.get('error', 'the query failed'))}")
+                is_ours = self._selector and body.get("errorType") == "bad_data"  # the rest of the query is well-formed
+                hint = "; --selector wants matchers as in PromQL: 'job=\"agents\"'" if is_ours else ""
+                raise SourceError(f"{self._address.url}: {_plain(body.get('error', 'the query failed'))}{hint}")
             if body["data"]["resultType"] != "vector":
                 raise ValueError
             for row in body["data"]["result"]:
