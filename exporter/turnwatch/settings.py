@@ -302,6 +302,13 @@ class Settings(_Section):
 
         return read_price_file(self.prices_file)
 
+    def only_for_guards(self) -> list[str]:
+        """The keys that are set and that only a guard heeds: turns that are read from spans are never stopped."""
+        found = ["on_loop"] if self.on_loop != "observe" else []
+        found += [name for name in ("budgets", "conversation_budgets") if getattr(self, name) != Budgets()]
+        agents = self.agents.items()
+        return found + [f"agents.{name}.budgets" for name, agent in agents if agent.budgets not in (None, Budgets())]
+
     def identical_calls_allowed(self, agent: str, tool: str) -> int:
         """More than this many identical calls in a turn are duplicates: the tool's own setting, then the agent's."""
         of_tool, of_agent = self.tools.overrides.get(tool), self.agents.get(agent)

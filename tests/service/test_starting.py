@@ -55,19 +55,19 @@ def test_a_setting_of_the_wrong_kind(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("config", "warns"),
+    ("config", "named"),
     [
-        ("on_loop: stop", True),
-        ("budgets: {max_steps: 25}", True),
-        ("conversation_budgets: {max_usd: 5.0}", True),
-        ("agents: {support: {budgets: {max_usd: 1.0}}}", True),
-        ("on_loop: observe", False),
+        ("on_loop: stop", "on_loop"),
+        ("budgets: {max_steps: 25}\non_loop: nudge", "on_loop, budgets"),
+        ("conversation_budgets: {max_usd: 5.0}", "conversation_budgets"),
+        ("agents: {support: {budgets: {max_usd: 1.0}}, other: {}}", "agents.support.budgets"),
+        ("on_loop: observe", ""),
     ],
 )
-def test_settings_that_only_guards_obey_are_named_in_one_line(tmp_path, config, warns):
+def test_settings_that_only_guards_obey_are_named_in_one_line(tmp_path, config, named):
     file = tmp_path / "turnwatch.yaml"
     file.write_text(config)
     with serving(tmp_path, "--config", file) as service:
         said = service.errors.read_text()
-    line = "on_loop and budgets act where the agent runs under a guard; turns that come as spans are only watched"
-    assert said.splitlines() == [f"turnwatch: {line}"] * warns
+    rest = "heeded where the agent runs under a guard (docs/guards.md); turns that come as spans are only watched"
+    assert said.splitlines() == ([f"turnwatch: {named}: {rest}"] if named else [])

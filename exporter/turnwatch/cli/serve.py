@@ -11,7 +11,7 @@ import typer
 
 from turnwatch.cli.typed_path import folder_of
 from turnwatch.errors import MissingExtraError, SettingsError
-from turnwatch.settings import Budgets, Service, Settings
+from turnwatch.settings import Service, Settings
 
 if TYPE_CHECKING:
     from turnwatch.service.run import Addresses
@@ -59,6 +59,7 @@ def serve(
     except ImportError as error:
         raise MissingExtraError("turnwatch serve", "serve") from error
     from turnwatch.metrics.outlet import configure, metrics_registry
+    from turnwatch.sources.spans.instrument import say_what_needs_guards
 
     if (tls_certificate is None) != (tls_key is None):
         raise SettingsError("--tls-certificate and --tls-key are given together or not at all")
@@ -68,10 +69,7 @@ def serve(
         os.environ["TURNWATCH_CONFIG"] = str(config)
     token = token_of_file(token_file) if token_file is not None else None
     watch = configure(Settings(service=Service(token=token)) if token is not None else None)
-    if _sets_guards(watch.settings):
-        logging.getLogger("turnwatch").warning(
-            "on_loop and budgets act where the agent runs under a guard; turns that come as spans are only watched"
-        )
+    say_what_needs_guards(watch.settings)
     places = Places(
         host=host,
         port=port,
@@ -83,12 +81,6 @@ def serve(
         certificate=Certificate(tls_certificate, tls_key) if tls_certificate and tls_key else None,
     )
     run_service(watch, metrics_registry(), places, _say_where)
-
-
-def _sets_guards(settings: Settings) -> bool:
-    """Whether the settings say what only a guard does."""
-    limits = [settings.budgets, settings.conversation_budgets, *(each.budgets for each in settings.agents.values())]
-    return settings.on_loop != "observe" or any(limit is not None and limit != Budgets() for limit in limits)
 
 
 def _say_where(addresses: Addresses) -> None:

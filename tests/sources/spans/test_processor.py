@@ -361,6 +361,15 @@ def test_unsampled_spans_are_said_not_to_be_seen(caplog):
     processor.shutdown()
 
 
+def test_settings_that_do_nothing_for_spans_are_named(monkeypatch, caplog):
+    watch = Watch(Settings(on_loop="stop", agents={"coder": {"budgets": {"max_usd": 1.0}}}))
+    monkeypatch.setattr("turnwatch.sources.spans.instrument.default_watch", lambda: watch)
+    processor = instrument(TracerProvider(shutdown_on_exit=False))
+    processor.shutdown()
+    (line,) = caplog.messages
+    assert line.startswith("on_loop, agents.coder.budgets: heeded where the agent runs under a guard")
+
+
 def test_instrumenting_twice_is_instrumenting_once():
     provider = TracerProvider(shutdown_on_exit=False)
     processor = instrument(provider)

@@ -6,11 +6,13 @@ import logging
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal
 
+from turnwatch.core.default import default_watch
 from turnwatch.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
+    from turnwatch.settings import Settings
     from turnwatch.sources.spans.processor import TurnSpanProcessor
 
 logger = logging.getLogger("turnwatch")
@@ -57,6 +59,7 @@ def instrument(
         _add(processor, provider)
         provider._turnwatch_processor, provider._turnwatch_served = processor, set()
         _say_what_sampling_hides(provider)
+        say_what_needs_guards(default_watch().settings)
     if port is not None and (host, port) not in provider._turnwatch_served:
         start_metrics_server(port, host)
         provider._turnwatch_served.add((host, port))
@@ -79,6 +82,16 @@ def _global_provider(sdk_provider: type[TracerProvider]) -> TracerProvider:
         trace.set_tracer_provider(provider)
         logger.info("no tracer provider was set up, so turnwatch has set one up that exports nothing")
     return provider  # type: ignore[return-value]
+
+
+def say_what_needs_guards(settings: Settings) -> None:
+    """Log which settings do nothing for turns that come as spans."""
+    keys = settings.only_for_guards()
+    if keys:
+        logger.warning(
+            "%s: heeded where the agent runs under a guard (docs/guards.md); turns that come as spans are only watched",
+            ", ".join(keys),
+        )
 
 
 def _say_what_sampling_hides(provider: Any) -> None:
