@@ -9,6 +9,20 @@ import turnwatch as tw
 MODEL = "claude-sonnet-4-5"  # 3 and 15 dollars per million tokens
 
 
+@pytest.mark.parametrize("ceiling", [0, -1, float("nan"), float("inf"), None, "1", True])
+def test_a_ceiling_is_a_number_of_dollars(ceiling):
+    with pytest.raises(ValueError, match="ceiling_usd must be a number of more than 0"):
+        tw.BudgetGate(ceiling)
+
+
+def test_what_does_not_fit_is_told_of_the_budget():
+    with (
+        pytest.raises(tw.BudgetExceeded, match="the budget is at its limit: "),
+        tw.BudgetGate(0.1).reserve(MODEL, 10**6, 1),
+    ):
+        pytest.fail("the call must not start")
+
+
 def test_charges_add_up_and_raise_past_the_ceiling():
     gate = tw.BudgetGate(ceiling_usd=0.04)
     assert gate.charge(MODEL, 1_000, 1_000) == pytest.approx(0.018)

@@ -48,6 +48,13 @@ GUARDED = {
 }
 
 
+@pytest.mark.parametrize("wrong", [{"max_tool_calls": 2.5}, {"max_tokens": 0.5}, {"max_iterations": 1.1}])
+def test_calls_and_tokens_are_limited_in_whole_numbers(wrong):
+    with pytest.raises(ValueError, match="must be a whole number"):
+        tw.Limits(**wrong)
+    assert tw.Limits(max_tokens=2e5, max_seconds=0.5).max_tokens == 200_000
+
+
 @pytest.mark.parametrize("guarded", GUARDED.values(), ids=GUARDED.keys())
 def test_a_misspelt_limit_is_refused_where_it_stands(watch, guarded):
     with pytest.raises(TypeError, match="keyword argument 'limit'; did you mean limits"):

@@ -182,7 +182,7 @@ def test_a_tool_name_of_a_model_cannot_fill_the_nudge():
     assert len(nudge_text(verdict)) < 600
 
 
-@pytest.mark.parametrize("on_loop", ["halt", (), ("stop", "halt")])
+@pytest.mark.parametrize("on_loop", ["halt", (), ("stop", "halt"), None, 5, [["stop"]]])
 def test_a_response_that_does_not_exist_is_refused(watch, on_loop):
     with pytest.raises(ValueError, match="on_loop"), tw.turn("a", watch=watch, on_loop=on_loop):
         pass

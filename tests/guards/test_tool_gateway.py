@@ -561,6 +561,40 @@ async def test_a_coroutine_function_is_awaited_and_a_plain_one_runs_in_a_thread(
         gateway.call("get", {"n": 3})
 
 
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        (
+            {"overrides": {"send_emial": {"side_effect": True}}},
+            tw.SettingsError,
+            "overrides: .* did you mean send_email",
+        ),
+        (
+            {"safe_mode": {"zz": 1}},
+            tw.SettingsError,
+            "safe_mode: zz is none of the gateway's tools; there are send_email",
+        ),
+        ({"impls": {"send_email": 1}}, TypeError, "impls: send_email wants a function, not int"),
+        (
+            {"overrides": {"send_email": {"side_effect": True, "read_only": True}}},
+            tw.SettingsError,
+            "overrides of send_email: read_only and side_effect cannot both be true",
+        ),
+    ],
+)
+def test_what_would_protect_nothing_is_refused(given, error, words, watch):
+    with pytest.raises(error, match=words):
+        tw.ToolGateway(**{"impls": {"send_email": print}, "watch": watch} | given)
+
+
+def test_what_a_gateway_is_told_may_not_contradict_the_settings(make_watch):
+    watch = make_watch(tools=Tools(overrides={"send": {"read_only": True}}))
+    with pytest.raises(tw.SettingsError, match="cannot both be true"):
+        tw.ToolGateway({"send": print}, overrides={"send": {"side_effect": True}}, watch=watch)
+    said = {"send": {"side_effect": True, "read_only": False}}
+    assert tw.ToolGateway({"send": print}, overrides=said, watch=watch).tools == ("send",)
+
+
 async def test_a_tool_that_turns_out_to_give_a_coroutine_is_refused_and_is_an_error(watch):
     async def get() -> int:
         return 1

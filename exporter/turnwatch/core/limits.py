@@ -18,6 +18,8 @@ LIMIT_NAMES: Final[tuple[LimitName, ...]] = (
     "max_tokens",
 )
 
+_WHOLE: Final = frozenset({"max_iterations", "max_tool_calls", "max_tokens"})
+
 
 @dataclass(frozen=True, slots=True)
 class AssumedPrice:
@@ -46,7 +48,7 @@ class Limits:
             counts it at that price, "allow" lets it run uncounted (agent_unpriced_model_calls_total rises).
 
     Raises:
-        ValueError: A limit is negative or no number.
+        ValueError: A limit is negative or no number, or one of calls or tokens is no whole number.
     """
 
     max_iterations: int | None = None
@@ -63,6 +65,8 @@ class Limits:
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise ValueError(f"{name} must be a number of at least 0, or None")
+            if name in _WHOLE and value != int(value):
+                raise ValueError(f"{name} must be a whole number, or None")
         if not isinstance(self.unpriced, AssumedPrice) and self.unpriced not in ("block", "allow"):
             raise ValueError('unpriced must be "block", "allow" or an AssumedPrice')
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Literal, final
@@ -36,6 +37,9 @@ class BudgetGate:
         unpriced: What is done about a model without a known price: "block" raises, an AssumedPrice counts it at
             that price, "allow" lets it pass and counts nothing.
         prices: The price list; the process's own when left out.
+
+    Raises:
+        ValueError: ``ceiling_usd`` is no number of more than 0.
     """
 
     def __init__(
@@ -45,6 +49,8 @@ class BudgetGate:
         unpriced: Literal["block", "allow"] | AssumedPrice = "block",
         prices: PriceBook | None = None,
     ) -> None:
+        if isinstance(ceiling_usd, bool) or not isinstance(ceiling_usd, int | float) or not 0 < ceiling_usd < math.inf:
+            raise ValueError("ceiling_usd must be a number of more than 0")
         self.ceiling_usd = ceiling_usd
         self._account = Account(Limits(max_usd=ceiling_usd, unpriced=unpriced), "conversation")
         self._unpriced = unpriced
@@ -101,7 +107,7 @@ class BudgetGate:
         with self._lock:
             admitted = self._account.reserve(0.0, self._cost(model, most), most.total)
         if isinstance(admitted, Refusal):
-            raise refused(admitted)
+            raise refused(admitted, "budget")
         settlement = Settlement()
         failed = True
         try:

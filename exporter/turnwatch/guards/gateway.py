@@ -23,7 +23,7 @@ from turnwatch.guards.circuit_breaker import CircuitBreaker
 from turnwatch.guards.from_settings import check_guarding
 from turnwatch.guards.gateway_call import NOT_ANSWERED, GatewayCall, Shared
 from turnwatch.guards.scratchpad import Scratchpad
-from turnwatch.guards.tool_rules import override_of, rules_for
+from turnwatch.guards.tool_rules import check_tools, override_of, rules_for
 from turnwatch.settings import ToolOverride
 from turnwatch.sources.calls_in_progress import refuse_coroutine
 from turnwatch.sources.hand import Turn, current_turn, stop_reason_of
@@ -57,8 +57,10 @@ class ToolGateway:
         **guarding: Of the gateway's own turn; see ``turnwatch.turn``.
 
     Raises:
-        SettingsError: An override has an unknown key or a wrong type.
-        TypeError: There is no such keyword, or ``limits`` or ``conversation_limits`` is something else than Limits.
+        SettingsError: An override has an unknown key or a wrong type, contradicts itself or the settings, or is for a
+            tool that is not in ``impls``; or a safe-mode answer is.
+        TypeError: A tool cannot be called, there is no such keyword, or ``limits`` or ``conversation_limits`` is
+            something else than Limits.
         ValueError: ``on_loop`` names no response.
     """
 
@@ -79,6 +81,7 @@ class ToolGateway:
         self._impls = dict(impls)
         self._watch = watch = watch or default_watch()
         here = {tool: override_of(tool, said) for tool, said in (overrides or {}).items()}
+        check_tools(self._impls, here, safe_mode or {})
         settings = watch.settings
         self._rules = {tool: rules_for(settings, tool, here.get(tool)) for tool in self._impls}
         self._max_calls = {tool: said.max_calls for tool, said in here.items() if said.max_calls is not None}

@@ -29,16 +29,22 @@ _KINDS: Final[dict[LimitName, tuple[type[TurnStopped], str, str]]] = {
 }
 
 
-def refused(refusal: Refusal) -> TurnStopped:
-    """The exception for a limit that is used up."""
+def refused(refusal: Refusal, whose: str | None = None) -> TurnStopped:
+    """The exception for a limit that is used up.
+
+    Args:
+        refusal: The limit.
+        whose: What is at its limit, in words, where that is neither a turn nor a conversation.
+    """
+    whose = whose or refusal.scope
     kind, stop_reason, words = _KINDS[refusal.limit]
     numbers = words.format(allowed=refusal.allowed, used=refusal.used)
     return kind(
-        f"the {refusal.scope} is at its limit: {numbers} ({refusal.limit})",
+        f"the {whose} is at its limit: {numbers} ({refusal.limit})",
         stop_reason=stop_reason,
         details={
             "limit": refusal.limit,
-            "scope": refusal.scope,
+            "scope": whose,
             "used": refusal.used,
             "allowed": refusal.allowed,
         },

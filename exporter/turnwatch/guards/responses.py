@@ -18,8 +18,12 @@ def steps_of(on_loop: Response | Sequence[Response]) -> tuple[Response, ...]:
     Raises:
         ValueError: There is no such response, or no step at all.
     """
-    steps: tuple[Response, ...] = (on_loop,) if isinstance(on_loop, str) else tuple(on_loop)
-    if not steps or not RESPONSES.issuperset(steps):
+    try:
+        steps: tuple[Response, ...] = (on_loop,) if isinstance(on_loop, str) else tuple(on_loop)
+        known = RESPONSES.issuperset(steps)
+    except TypeError:  # None, a number, a sequence of lists
+        known = False
+    if not known or not steps:
         raise ValueError(f"on_loop is one of {', '.join(sorted(RESPONSES))}, or a sequence of them")
     return (*steps, "stop") if steps[-1] == "nudge" else steps
 

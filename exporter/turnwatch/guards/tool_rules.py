@@ -10,6 +10,7 @@ from turnwatch.core.effects import changes_state, is_polling, runs_code
 from turnwatch.core.events import ToolCall
 from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 from turnwatch.errors import SettingsError
+from turnwatch.near_names import did_you_mean
 from turnwatch.settings import Retries, Settings, ToolOverride
 
 
@@ -48,11 +49,16 @@ def rules_for(settings: Settings, tool: str, here: ToolOverride | None) -> ToolR
         settings: Of the process.
         tool: Its name.
         here: What the gateway was told about it; it wins over the settings, key by key.
+
+    Raises:
+        SettingsError: It is said both to change nothing and to have a side effect.
     """
     tools = settings.tools
     override = tools.overrides.get(tool, ToolOverride())
     if here is not None:
         override = override.model_copy(update={name: getattr(here, name) for name in here.model_fields_set})
+    if override.read_only and override.side_effect:
+        raise SettingsError(f"overrides of {tool}: read_only and side_effect cannot both be true")
     dedupe = tools.dedupe_window_s if override.dedupe_window_s is None else override.dedupe_window_s
     cache = tools.cache_ttl_s if override.cache_ttl_s is None else override.cache_ttl_s
     return ToolRules(
@@ -76,6 +82,25 @@ def override_of(tool: str, said: ToolOverride | Mapping[str, Any]) -> ToolOverri
         return ToolOverride(**said)
     except SettingsError as error:
         raise SettingsError(f"overrides of {tool}: {error}") from None
+
+
+def check_tools(
+    impls: Mapping[str, object], overrides: Mapping[str, ToolOverride], safe_mode: Mapping[str, object]
+) -> None:
+    """Refuse what a gateway was told that would protect nothing.
+
+    Raises:
+        TypeError: A tool is nothing that can be called.
+        SettingsError: An override or a safe-mode answer is for a tool that the gateway has not.
+    """
+    for tool, impl in impls.items():
+        if not callable(impl):
+            raise TypeError(f"impls: {tool} wants a function, not {type(impl).__name__}")
+    for option, named in (("overrides", overrides), ("safe_mode", safe_mode)):
+        for tool in named:
+            if tool not in impls:
+                hint = did_you_mean(tool, impls) or f"there are {', '.join(impls) or 'none'}"
+                raise SettingsError(f"{option}: {tool} is none of the gateway's tools; {hint}")
 
 
 def may_be_reused(call: ToolCall) -> bool:
