@@ -79,7 +79,11 @@ def test_a_flag_goes_up_and_down_in_every_store(stores):
         store.kill("c-1")
         assert store.is_killed("c-1")
         assert not store.is_killed("c-2")
-        store.revive("c-1")
+        store.kill("c-2")
+        if not isinstance(store, MemoryKills):
+            assert store.flags() == ["c-1", "c-2"]
+        assert store.revive("c-1") is True
+        assert store.revive("c-1") is False
         assert not store.is_killed("c-1")
 
 
@@ -244,15 +248,30 @@ def test_the_command_kills_and_revives(tmp_path, monkeypatch):
     ]
     assert DirectoryKills(tmp_path).is_killed("c-9")
     result = run(app_for(["kill"]), ["kill", "--undo", "c-9"])
-    assert (result.exit_code, result.output.strip()) == (0, f"no flag for c-9 in {tmp_path}")
+    assert (result.exit_code, result.output.strip()) == (0, f"flag taken down for c-9 in {tmp_path}")
     assert not DirectoryKills(tmp_path).is_killed("c-9")
+    result = run(app_for(["kill"]), ["kill", "--undo", "c-9"])
+    assert (result.exit_code, result.output.strip()) == (1, f"there was no flag for c-9 in {tmp_path}")
+
+
+def test_the_command_lists_what_is_killed(tmp_path, monkeypatch, redis_server):
+    monkeypatch.setenv("TURNWATCH_KILL_DIR", str(tmp_path))
+    run = CliRunner().invoke
+    assert run(app_for(["kill"]), ["kill", "--list"]).output == f"no flags in {tmp_path}\n"
+    monkeypatch.setenv("TURNWATCH_REDIS_URL", redis_server.url)
+    run(app_for(["kill"]), ["kill", "c-9\x1b[2J"])
+    where = [str(tmp_path), f"Redis at {redis_server.socket}"]
+    assert run(app_for(["kill"]), ["kill", "--list"]).output.splitlines() == [f"c-9�[2J in {place}" for place in where]
+    for wrong in (["--list", "c-9"], ["--list", "--undo"], []):
+        assert run(app_for(["kill"]), ["kill", *wrong]).exit_code != 0
 
 
 def test_the_command_says_that_a_flag_in_redis_lasts_a_day(tmp_path, monkeypatch, redis_server):
     monkeypatch.setenv("TURNWATCH_KILL_DIR", str(tmp_path))
     monkeypatch.setenv("TURNWATCH_REDIS_URL", redis_server.url)
     result = CliRunner().invoke(app_for(["kill"]), ["kill", "c-9"])
-    assert "flag set for c-9 in Redis, for 24 hours or until --undo" in result.output.splitlines()
+    where = f"Redis at {redis_server.socket}"
+    assert f"flag set for c-9 in {where}, for 24 hours or until --undo" in result.output.splitlines()
     assert redis_server.url not in result.output
 
 
@@ -263,9 +282,14 @@ def test_the_command_tells_the_other_places_where_redis_is_down(tmp_path, monkey
     DirectoryKills(tmp_path).kill("c-9")
     result = CliRunner().invoke(app_for(["kill"]), ["kill", *(["--undo"] if undo else []), "c-9"])
     assert result.exit_code == 2
-    assert result.stderr == "turnwatch: Redis does not take the flag: ConnectionError\n"
+    assert result.stderr == f"turnwatch: Redis at {tmp_path}/nobody.sock does not take the flag: ConnectionError\n"
     assert f"c-9 in {tmp_path}" in result.stdout
     assert DirectoryKills(tmp_path).is_killed("c-9") is not undo
+
+
+def test_where_a_redis_is_is_told_without_user_and_password():
+    assert RedisKills.at("redis://me:secret@cache.example:6380/2").place == "Redis at cache.example:6380"
+    assert RedisKills.at("redis://").place == "Redis at localhost:6379"
 
 
 def test_an_address_of_no_redis_is_a_wrong_setting_that_is_not_shown(monkeypatch):

@@ -7,19 +7,24 @@ from typing import Annotated, Final
 
 import typer
 
-from turnwatch.errors import TurnwatchError
-from turnwatch.guards.kill import REDIS_TTL_SECONDS, DirectoryKills, MemoryKills, WritableKillStore, kills_of
+from turnwatch.core.printable import printable
+from turnwatch.errors import SettingsError, TurnwatchError
+from turnwatch.guards.kill import REDIS_TTL_SECONDS, DirectoryKills, RedisKills, kills_of
 from turnwatch.settings_file import load_settings
 
 kill_app = typer.Typer()
 
+NO_FLAG: Final = 1
 NOT_TOLD: Final = 2
 
 
 @kill_app.command()
 def kill(
-    conversation_id: Annotated[str, typer.Argument(help="The conversation, or the turn id of a turn without one.")],
+    conversation_id: Annotated[
+        str, typer.Argument(help="The conversation, or the turn id of a turn without one.")
+    ] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Take the flag down again.")] = False,
+    list_flags: Annotated[bool, typer.Option("--list", help="Say which flags are up.")] = False,
     config: Annotated[
         Path | None, typer.Option(help="Settings file of the agent; names kill_dir and redis_url.", dir_okay=False)
     ] = None,
@@ -32,34 +37,45 @@ def kill(
 
     Both are settings, or the variables TURNWATCH_KILL_DIR and TURNWATCH_REDIS_URL.
 
-    Exit codes: 0, 2 when one of them cannot be told.
+    Exit codes: 0, 1 when --undo finds no flag, 2 when one of them cannot be told or asked.
     """
-    if not conversation_id:
-        raise typer.BadParameter("is empty", param_hint="CONVERSATION_ID")
-    told, not_told = 0, 0
+    if not conversation_id and not list_flags:
+        raise typer.BadParameter("is missing or empty", param_hint="CONVERSATION_ID")
+    if list_flags and (conversation_id or undo):
+        raise SettingsError("--list stands alone")
+    told, not_told, taken_down = 0, 0, 0
     for store in kills_of(load_settings(path=config)).stores:
-        if isinstance(store, MemoryKills):
-            continue
-        place, lasting = _place(store)
+        if not isinstance(store, DirectoryKills | RedisKills):
+            continue  # this process's own
         try:
-            if undo:
-                store.revive(conversation_id)
-                typer.echo(f"no flag for {conversation_id} in {place}")
-            else:
+            if list_flags:
+                _say_flags(store)
+            elif not undo:
                 store.kill(conversation_id)
-                typer.echo(f"flag set for {conversation_id} in {place}, {lasting}")
+                lasting = (
+                    f"for {REDIS_TTL_SECONDS // 3_600} hours or until" if isinstance(store, RedisKills) else "until"
+                )
+                typer.echo(f"flag set for {conversation_id} in {store.place}, {lasting} --undo")
+            elif store.revive(conversation_id):
+                typer.echo(f"flag taken down for {conversation_id} in {store.place}")
+                taken_down += 1
+            else:
+                typer.echo(f"there was no flag for {conversation_id} in {store.place}")
             told += 1
         except TurnwatchError as error:  # the other places are told all the same
             typer.echo(f"turnwatch: {error}", err=True)
             not_told += 1
-    if told and not undo:
+    if told and not undo and not list_flags:
         typer.echo("guarded turns of this conversation, if there are any, stop at their next model or tool call")
     if not_told:
         raise typer.Exit(NOT_TOLD)
+    if undo and not taken_down:
+        raise typer.Exit(NO_FLAG)
 
 
-def _place(store: WritableKillStore) -> tuple[str, str]:
-    """Where other processes see a flag, and how long it stays. The URL of Redis may hold a password."""
-    if isinstance(store, DirectoryKills):
-        return str(store.directory), "until --undo"
-    return "Redis", f"for {REDIS_TTL_SECONDS // 3_600} hours or until --undo"
+def _say_flags(store: DirectoryKills | RedisKills) -> None:
+    flags = store.flags()
+    for conversation_id in flags:
+        typer.echo(f"{printable(conversation_id) or '(an id that is not known)'} in {store.place}")
+    if not flags:
+        typer.echo(f"no flags in {store.place}")

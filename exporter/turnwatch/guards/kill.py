@@ -6,6 +6,7 @@ each model and tool call. A killed conversation stays killed until the flag is t
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import tempfile
@@ -45,8 +46,8 @@ class WritableKillStore(Protocol):
     def kill(self, conversation_id: str) -> None:
         """Put the flag up."""
 
-    def revive(self, conversation_id: str) -> None:
-        """Take the flag down."""
+    def revive(self, conversation_id: str) -> bool:
+        """Take the flag down; whether it was up."""
 
 
 @final
@@ -66,14 +67,17 @@ class MemoryKills:
         while len(self._ids) > MAX_IN_MEMORY:
             self._ids.popitem(last=False)
 
-    def revive(self, conversation_id: str) -> None:
-        """Take the flag down."""
-        self._ids.pop(conversation_id, None)
+    def revive(self, conversation_id: str) -> bool:
+        """Take the flag down; whether it was up."""
+        with contextlib.suppress(KeyError):
+            del self._ids[conversation_id]
+            return True
+        return False
 
 
 @final
 class DirectoryKills:
-    """Flags of the processes that see one directory: one empty file each, named by a hash of the conversation's id.
+    """Flags of the processes that see one directory: a file each, named by a hash of the id that it holds.
 
     Args:
         directory: Where the files are. Made when the first flag is put up, for its owner only.
@@ -114,22 +118,44 @@ class DirectoryKills:
             self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not self._is_ours():
                 raise TurnwatchError(f"{self.directory} belongs to another user; set TURNWATCH_KILL_DIR")
-            (self.directory / _file_name(conversation_id)).touch(mode=0o600)
+            flag = self.directory / _file_name(conversation_id)
+            flag.touch(mode=0o600)
+            flag.write_bytes(conversation_id.encode("utf-8", "surrogatepass"))
             self._look_again = 0.0
         except OSError as error:
             raise TurnwatchError(f"no flag can be put into {self.directory}: {error.strerror}") from error
 
-    def revive(self, conversation_id: str) -> None:
-        """Take the flag down.
+    def revive(self, conversation_id: str) -> bool:
+        """Take the flag down; whether it was up.
 
         Raises:
             TurnwatchError: The directory cannot be written.
         """
         try:
-            (self.directory / _file_name(conversation_id)).unlink(missing_ok=True)
+            (self.directory / _file_name(conversation_id)).unlink()
+        except FileNotFoundError:
+            return False
         except OSError as error:
             raise TurnwatchError(f"no flag can be taken out of {self.directory}: {error.strerror}") from error
         self._look_again = 0.0
+        return True
+
+    @property
+    def place(self) -> str:
+        """Where it is, in words."""
+        return str(self.directory)
+
+    def flags(self) -> list[str]:
+        """The conversations whose flags are up.
+
+        Raises:
+            TurnwatchError: The directory cannot be read.
+        """
+        try:
+            files = [self.directory / name for name in self._look()]
+            return sorted(file.read_bytes().decode(errors="replace") for file in files)
+        except OSError as error:
+            raise TurnwatchError(f"flags in {self.directory} cannot be read: {error.strerror}") from error
 
     def _is_ours(self) -> bool:
         return not self._must_be_ours or self.directory.stat().st_uid in (os.getuid(), 0)
@@ -205,23 +231,45 @@ class RedisKills:
         Raises:
             TurnwatchError: Redis does not answer.
         """
-        self._tell(lambda key: self._teller.set(key, "1", ex=REDIS_TTL_SECONDS), conversation_id)
+        self._tell(lambda key: self._teller.set(key, conversation_id, ex=REDIS_TTL_SECONDS), conversation_id)
 
-    def revive(self, conversation_id: str) -> None:
-        """Take the flag down.
+    def revive(self, conversation_id: str) -> bool:
+        """Take the flag down; whether it was up.
 
         Raises:
             TurnwatchError: Redis does not answer.
         """
-        self._tell(self._teller.delete, conversation_id)
+        return bool(self._tell(self._teller.delete, conversation_id))
 
-    def _tell(self, tell: Callable[[str], object], conversation_id: str) -> None:
+    @property
+    def place(self) -> str:
+        """Where it is, in words, without user and password."""
+        where = getattr(getattr(self._client, "connection_pool", None), "connection_kwargs", {})
+        if "path" in where:
+            return f"Redis at {where['path']}"
+        return f"Redis at {where.get('host', 'localhost')}:{where.get('port', 6379)}" if where else "Redis"
+
+    def flags(self) -> list[str]:
+        """The conversations whose flags are up.
+
+        Raises:
+            TurnwatchError: Redis does not answer.
+        """
         try:
-            tell(_redis_key(conversation_id))
-        except Exception as error:  # not its message: it may hold a host or a user's name
-            raise TurnwatchError(f"Redis does not take the flag: {type(error).__name__}") from None
+            keys = list(self._teller.scan_iter(match=_redis_key_of("*"), count=1_000))
+            found = self._teller.mget(keys) if keys else []
+        except Exception as error:
+            raise TurnwatchError(f"{self.place} does not tell its flags: {type(error).__name__}") from None
+        return sorted(each.decode(errors="replace") if isinstance(each, bytes) else each for each in found if each)
+
+    def _tell(self, tell: Callable[[str], object], conversation_id: str) -> object:
+        try:
+            told = tell(_redis_key(conversation_id))
+        except Exception as error:  # not its message: it may hold a user's name
+            raise TurnwatchError(f"{self.place} does not take the flag: {type(error).__name__}") from None
         with self._lock:
             self._answers.pop(conversation_id, None)
+        return told
 
 
 @final
@@ -253,20 +301,22 @@ class AllKills:
         known_as = id_of(conversation_id)  # as turns are
         self._tell(lambda store: store.kill(known_as))
 
-    def revive(self, conversation_id: str) -> None:
-        """Take the flag down everywhere."""
+    def revive(self, conversation_id: str) -> bool:
+        """Take the flag down everywhere; whether it was up anywhere."""
         known_as = id_of(conversation_id)
-        self._tell(lambda store: store.revive(known_as))
+        return any(self._tell(lambda store: store.revive(known_as)))
 
-    def _tell(self, tell: Callable[[WritableKillStore], None]) -> None:
+    def _tell(self, tell: Callable[[WritableKillStore], object]) -> list[object]:
         fault: Exception | None = None
+        told: list[object] = []
         for store in self.stores:
             try:
-                tell(store)
+                told.append(tell(store))
             except Exception as error:
                 fault = fault or error
         if fault is not None:
             raise fault
+        return told
 
 
 _in_this_process: Final = MemoryKills()
@@ -289,13 +339,13 @@ def kill(conversation_id: str) -> None:
     kills_of(default_watch().settings).kill(conversation_id)
 
 
-def revive(conversation_id: str) -> None:
-    """Take back what ``kill`` did.
+def revive(conversation_id: str) -> bool:
+    """Take back what ``kill`` did; whether there was a flag.
 
     Raises:
         TurnwatchError: The flag is taken down in this process, but other processes cannot be told.
     """
-    kills_of(default_watch().settings).revive(conversation_id)
+    return kills_of(default_watch().settings).revive(conversation_id)
 
 
 def kills_of(settings: Settings) -> AllKills:
@@ -333,4 +383,8 @@ def _file_name(conversation_id: str) -> str:
 
 
 def _redis_key(conversation_id: str) -> str:
-    return f"turnwatch:{{{_file_name(conversation_id)}}}:killed"
+    return _redis_key_of(_file_name(conversation_id))
+
+
+def _redis_key_of(name: str) -> str:
+    return f"turnwatch:{{{name}}}:killed"
