@@ -33,9 +33,37 @@ SERVING = """\
 `tw.metrics_asgi_app()` are applications to mount in yours. They are also in prometheus-client's default registry, for
 an endpoint that you have. `tw.configure(metrics="otel")` gives them to OpenTelemetry's meter provider instead.
 
+The port is open to this machine only. In a container, or where Prometheus is elsewhere, it is
+`tw.start_metrics_server(port=9464, host="0.0.0.0")` or `tw.instrument(port=9464, host="0.0.0.0")`. Whoever reaches it
+then reads names of agents, tools and models, counts and dollars, without a password; there are no arguments, results or
+conversation ids in it. Let a NetworkPolicy or firewall admit Prometheus alone.
+
+`start_metrics_server` raises `OSError` where the port is taken; catch it where the agent is to start all the same.
+`instrument(port=...)` logs it, and the agent goes on without a port.
+
 Workers of one server (gunicorn, uvicorn) cannot all listen on one port. Set `PROMETHEUS_MULTIPROC_DIR` to an empty
 folder that is there before the first one starts, and mount the application: whichever worker is asked answers for all.
-Counters and histograms are added up; of gauges named `_max` the largest is taken."""
+Counters and histograms are added up; of gauges named `_max` the largest is taken.
+
+## Processes that end before a scrape
+
+A job that runs for seconds is gone when Prometheus comes. Three ways, from the simplest:
+
+- Its framework writes GenAI spans: send them to `turnwatch serve`, which lives on, and whose counters add up over all
+  runs ([serve](serve.md)). Turns by hand are not counted there: the process that wrote their spans has counted them.
+- OpenTelemetry pushes: with `tw.configure(metrics="otel", meter_provider=provider)` and a
+  `PeriodicExportingMetricReader`, `provider.shutdown()` sends what was counted before the process ends.
+- A Pushgateway: `prometheus_client.push_to_gateway("pushgateway:9091", job="nightly-report",
+  grouping_key={"instance": run_id}, registry=tw.metrics_registry())` at the end. A counter that the next run pushes
+  with the same value does not rise, so a run needs a key of its own; and what was pushed stays until it is deleted
+  (`delete_from_gateway`), gauges too.
+
+## How many series there are
+
+Agents past 50, tools past 200 and models past 100 share one name in a process ([`bounds`](settings.md#bounds)), but
+each agent has series of its own for each of its tools and models: about thirty a tool, `_created` included. An agent
+with ten tools and one model has 420 series; 50 agents that have each used 200 tools have 306,000, a page of 26 MB that
+takes six seconds to write. Where tool names come from a model, set `bounds: {tools: ...}` to what there is."""
 BEGIN, END = "<!-- alerts: made by make generate -->", "<!-- end of alerts -->"
 
 
