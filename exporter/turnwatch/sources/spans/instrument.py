@@ -33,7 +33,7 @@ def instrument(
             first if nobody has done so.
         metrics: Show the metrics through prometheus-client or through the OpenTelemetry metrics API; left as
             they are when left out, which is prometheus-client.
-        port: Also serve /metrics on this port.
+        port: Also serve /metrics on this port. One that is taken is logged and counted, and the agent goes on.
         host: Address to serve on: loopback unless told otherwise.
 
     Returns:
@@ -41,7 +41,7 @@ def instrument(
 
     Raises:
         MissingExtraError: without the OpenTelemetry SDK.
-        OSError: the address is taken.
+        SettingsError: with ``metrics="otel"``, some settings are wrong.
     """
     try:
         from opentelemetry.sdk.trace import TracerProvider as SdkProvider
@@ -61,8 +61,11 @@ def instrument(
         _say_what_sampling_hides(provider)
         say_what_needs_guards(default_watch().settings)
     if port is not None and (host, port) not in provider._turnwatch_served:
-        start_metrics_server(port, host)
-        provider._turnwatch_served.add((host, port))
+        try:
+            start_metrics_server(port, host)
+            provider._turnwatch_served.add((host, port))
+        except OSError as error:  # the agent is to run all the same
+            default_watch().internal_error(str(error))
     return processor
 
 
