@@ -13,6 +13,12 @@ from typing import Any
 
 import pytest
 
+from turnwatch.sources import json_values
+from turnwatch.sources.inputs import Unread
+from turnwatch.sources.scan import ScannedTurn
+from turnwatch.sources.scan import scan as scan_paths
+from turnwatch.sources.spans import files as span_files
+
 FIELDS = {
     "source", "turn_id", "conversation_id", "agent", "iterations", "tool_calls", "repeats", "duplicates",
     "missing_arguments", "tools", "loops", "tokens", "spend_usd", "unpriced_models", "wasted_tool_calls", "wasted_usd",
@@ -162,6 +168,20 @@ def test_a_call_without_a_tool_is_said_to_have_none(tmp_path: Path):
     file = tmp_path / "runs.jsonl"
     file.write_text('{"trajectory_id": "t", "calls": [{"name": "grep"}]}\n')
     assert f"{file}:1: call 1 has no tool, and is passed over" in scan(file, code=2)[1]
+
+
+@pytest.mark.parametrize("too_long", [1, 3])
+def test_what_stands_behind_lines_that_are_too_long_is_read(
+    too_long: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for module in (json_values, span_files):
+        monkeypatch.setattr(module, "MAX_VALUE_BYTES", 2_000)
+    file = tmp_path / "runs.jsonl"
+    file.write_text(f"{json.dumps({'text': 'x' * 5_000})}\n" * too_long + trajectory("read", 1))
+    *unread, turn = scan_paths([file])
+    assert [each.line for each in unread if isinstance(each, Unread)] == list(range(1, too_long + 1))
+    assert isinstance(turn, ScannedTurn)
+    assert (turn.line, turn.state.tool_calls) == (too_long + 1, 1)
 
 
 def test_lines_that_only_a_patient_parser_reads_are_read(tmp_path: Path):

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import IO, Final
 
 from turnwatch.sources.compressed import refuse_cut_off
-from turnwatch.sources.json_values import TOO_LONG, BrokenLine, read_values
+from turnwatch.sources.json_values import TOO_LONG, BrokenLine, Value, read_values
 from turnwatch.sources.spans import files
 from turnwatch.sources.trajectories import looks_like_trajectory
 from turnwatch.sources.transcripts.formats import FORMATS, TranscriptFormat, transcript_format
 
 _HEAD_BYTES: Final = 4096
+_PIECE: Final = 1 << 20
 _NO_FORMAT: Final = "not a format that turnwatch reads (docs/scan.md has them)"
 
 
@@ -65,7 +66,7 @@ def find_out(open_: Callable[[], IO[bytes]]) -> Found:
     # Binary files may be large, and no line of them is worth looking at.
     if begins in (b"{", b"[") or b"\0" not in head:
         with open_() as file:
-            for item in islice(read_values(files.beginning_of(file)), files.LOOKED_AT):
+            for item in _first_values(file, is_lines=begins == b"{"):
                 if not isinstance(item, BrokenLine):
                     found = _claimed(item.value)
                     if found is not None:
@@ -83,6 +84,21 @@ def find_out(open_: Callable[[], IO[bytes]]) -> Found:
         # A whole list may say what its first members do not.
         return as_transcript(open_, why_not)
     return Found(None, why_not=why_not)
+
+
+def _first_values(file: IO[bytes], *, is_lines: bool) -> Iterator[Value | BrokenLine]:
+    """What the file begins with. Of a file of lines, what stands behind lines that are too long for a value."""
+    for _ in range(files.LOOKED_AT):
+        values = islice(read_values(files.beginning_of(file)), files.LOOKED_AT)
+        first = next(values, None)
+        if first is None:
+            return
+        yield first
+        if not (is_lines and isinstance(first, BrokenLine) and first.reason == TOO_LONG):
+            yield from values
+            return
+        while (rest := file.readline(_PIECE)) and not rest.endswith(b"\n"):
+            pass
 
 
 def as_transcript(open_: Callable[[], IO[bytes]], why_not: str = "not a transcript that turnwatch reads") -> Found:
