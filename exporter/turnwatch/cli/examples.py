@@ -40,6 +40,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "kill": (
         "turnwatch kill c-17          # its guarded turns stop at their next call",
+        "turnwatch kill --list",
         "turnwatch kill c-17 --undo",
     ),
     "pack": (
