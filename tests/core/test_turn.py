@@ -449,7 +449,8 @@ class SlottedQuery:
     "args",
     [
         lambda number: {"query": Query(number)},
-        lambda number: {"query": SlottedQuery(number), "limit": 10},
+        lambda number: {"query": SlottedQuery(number)},
+        lambda number: {"query": Query(number), "session": SlottedQuery(number), "more": {}},
         lambda number: {"filters": [{"of": Query(number)}]},
         lambda number: {"rows": iter([number])},
         lambda number: Query(number),
@@ -465,14 +466,20 @@ def test_arguments_that_do_not_show_what_they_hold_are_missing(args, caplog):
         turn.end_call(call)
     assert (turn.repeats, turn.missing_arguments, turn.verdict) == (0, 6, None)
     (line,) = caplog.messages
-    assert "tool find, of type" in line
+    assert "tool find shows what it holds" in line
+
+
+def test_a_client_beside_arguments_that_show_what_they_hold_does_not_matter():
+    turn = Watch().open_turn("a")
+    counts = [turn.begin_call(ToolCall("find", {"session": Query(1), "name": name})) for name in ("x", "y", "x")]
+    assert (counts, turn.missing_arguments) == ([1, 1, 2], 0)
 
 
 def test_an_argument_that_does_not_show_what_it_holds_can_be_left_out():
     watch = Watch(Settings(tools={"overrides": {"find": {"volatile_keys": ["session"]}}}))
     turn = watch.open_turn("a")
-    counts = [turn.begin_call(ToolCall("find", {"session": Query(1), "name": name})) for name in ("x", "y", "x")]
-    assert (counts, turn.missing_arguments) == ([1, 1, 2], 0)
+    counts = [turn.begin_call(ToolCall("find", {"session": Query(1)})) for _ in range(2)]
+    assert (counts, turn.missing_arguments) == ([1, 2], 0)
 
 
 def test_no_text_is_taken_for_an_object_that_hides_what_it_holds():

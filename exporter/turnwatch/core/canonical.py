@@ -76,17 +76,20 @@ def canonical_bytes(args: object, volatile_keys: Iterable[str] = DEFAULT_VOLATIL
 
 
 _TYPE_ALONE: Final = b'{"\\u0000":["type",'
+_NAME_OR_TYPE: Final = re.compile(rb'\{"\\u0000":\["type",[^\]]*\]\}|"(?:[^"\\]|\\.)*":')
+_SHOWN: Final = re.compile(rb"[^\[\]{},]")
 
 
 def hides_content(canonical: bytes) -> bool:
-    """Whether arguments hold an object that shows nothing of itself, so that equal forms need not be equal arguments.
+    """Whether arguments hold nothing but objects that show nothing of themselves: equal forms need not be equal then.
 
-    Such are objects of a class without fields and a repr of its own, generators, open connections.
+    Such are objects of a class without fields and a repr of its own, generators, open connections. Where other
+    arguments say what is asked for, a client or session beside them does not matter.
 
     Args:
         canonical: What ``canonical_bytes`` gave for the arguments.
     """
-    return _TYPE_ALONE in canonical
+    return _TYPE_ALONE in canonical and not _SHOWN.search(_NAME_OR_TYPE.sub(b"", canonical))
 
 
 def hidden_type(canonical: bytes) -> str:

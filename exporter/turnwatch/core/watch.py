@@ -304,14 +304,14 @@ class Watch:
         return hash_of(tool, canonical_bytes(args, self.volatile_keys(tool)), self.settings.hash_key)
 
     def hash_of_call(self, tool: str, canonical: bytes) -> str | None:
-        """The input hash under which a call counts; None where its arguments hold what does not show its content."""
+        """The input hash under which a call counts; None where no argument shows what it holds."""
         if not hides_content(canonical):
             return hash_of(tool, canonical, self.settings.hash_key)
         shown = self.shown_tool(tool)
         if shown not in self._said_to_hide:
             self._said_to_hide.add(shown)
             logger.warning(
-                "An argument of the tool %s, of type %s, does not show what it holds, so its calls are not compared. "
+                "No argument of the tool %s shows what it holds (type %s), so its calls are not compared. "
                 "Give the type fields or a repr; or, if it is the same for every call, name the argument in the "
                 "tool's volatile_keys.",
                 shown,
