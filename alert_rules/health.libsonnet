@@ -15,6 +15,12 @@ function(config, q)
       says: 'has failed inside, {{ printf "%.0f" $value }} times in the last ' + config.window + ' (the log has the place)',
     },
     {
+      cause: 'settings_faults',
+      expr: q.largest([], q.metric('turnwatch_settings_faults')) + ' > 0',
+      says: 'goes on without {{ printf "%.0f" $value }} of its settings that are wrong, so guards may be missing '
+            + '(the log names them)',
+    },
+    {
       cause: 'evicted_turns',
       // Conversations are dropped as a matter of course: the oldest makes room.
       expr: rose('turnwatch_turns_evicted_total', ['reason!="conversations_bound"']),
