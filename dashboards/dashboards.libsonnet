@@ -12,8 +12,11 @@ local specs = [
 ];
 
 {
+  // What an alert is kept apart by, above the job: each is a variable of every dashboard.
+  local config = $._config { variablesAbove: std.filter(function(label) label != 'job', $._config.aggregationLabels) },
+
   grafanaDashboards+:: {
-    [spec.uid + '.json']: withRunbooks($._config, dashboard(spec { palette: $._config.seriesPalette }))
-    for spec in [made($._config) for made in specs]
+    [spec.uid + '.json']: withRunbooks(config, dashboard(spec { palette: config.seriesPalette, above: config.variablesAbove }))
+    for spec in [made(config) for made in specs]
   },
 }

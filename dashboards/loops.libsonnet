@@ -1,8 +1,9 @@
 // Which agent loops on which tool, since when, and what does it cost?
-local q = import 'lib/query.libsonnet';
+local queries = import 'lib/query.libsonnet';
 local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
+  local q = queries(config);
   local shared = sharedPanels(config);
   local ofTool = ['agent', 'tool'];
   local loopAlerts = ['agent=~"$agent"', 'alertname=~"AgentDuplicateToolCalls|AgentLoopDetected"'];
@@ -77,7 +78,7 @@ function(config)
               {
                 name: 'Firing since',
                 unit: 'dateTimeFromNow',
-                expr: 'min by (agent, tool) (ALERTS_FOR_STATE{' + std.join(', ', ['job=~"$job"'] + loopAlerts) + '}) * 1000',
+                expr: 'min by (agent, tool) (' + q.ofJob('ALERTS_FOR_STATE', loopAlerts) + ') * 1000',
               },
             ],
           },

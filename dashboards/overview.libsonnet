@@ -1,8 +1,9 @@
 // Is any agent stuck, and what does it cost? The page for the wall.
-local q = import 'lib/query.libsonnet';
+local queries = import 'lib/query.libsonnet';
 local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
+  local q = queries(config);
   local shared = sharedPanels(config);
   local ours = 'alertname=~"Agent.+"';
   local agentAlerts = [ours, 'severity=~"critical|warning"'];

@@ -1,8 +1,9 @@
 // Does turnwatch itself see everything?
-local q = import 'lib/query.libsonnet';
+local queries = import 'lib/query.libsonnet';
 local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
+  local q = queries(config);
   local shared = sharedPanels(config);
   // A counter of what went wrong or through, by one label.
   local counted(title, description, counter, label) = {

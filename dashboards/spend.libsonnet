@@ -1,14 +1,15 @@
 // What do agents cost, what for, and where is it going?
-local q = import 'lib/query.libsonnet';
+local queries = import 'lib/query.libsonnet';
 local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
+  local q = queries(config);
   local shared = sharedPanels(config);
   local limits = config.thresholds;
   local spend = q.ofModel('agent_spend_usd_total');
   local spent(offset) =
     if config.recordingRules
-    then q.recorded(config, 'agent:agent_spend_usd:increase2d' + (if offset == '' then '' else '_offset' + offset), ['agent'])
+    then q.recorded('agent:agent_spend_usd:increase2d' + (if offset == '' then '' else '_offset' + offset), ['agent'])
     else 'increase(' + spend + '[2d]' + (if offset == '' then '' else ' offset ' + offset) + ')';
   local dollars = shared.number { unit: 'currencyUSD' };
   {

@@ -1,8 +1,9 @@
 // Which tools do agents call, do they work, and how fast?
-local q = import 'lib/query.libsonnet';
+local queries = import 'lib/query.libsonnet';
 local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
+  local q = queries(config);
   local shared = sharedPanels(config);
   local ofTool = ['agent', 'tool'];
   local calls = q.ofTool('agent_tool_calls_total');
@@ -85,7 +86,7 @@ function(config)
             queries: {
               '{{agent}} · {{tool}}': 'topk(10, ' + (
                 if config.recordingRules
-                then q.max(q.recorded(config, 'agent_tool:agent_tool_calls:error_share_rate5m', ofTool), ofTool)
+                then q.max(q.recorded('agent_tool:agent_tool_calls:error_share_rate5m', ofTool), ofTool)
                 else q.share(failed, calls, ofTool)
               ) + ' > 0)',
             },
@@ -98,7 +99,7 @@ function(config)
             unit: 's',
             queries:
               if config.recordingRules
-              then { '{{tool}} p95': q.max(q.recorded(config, 'agent_tool:agent_tool_call_duration_seconds:p95_rate5m', ofTool), ['tool']) }
+              then { '{{tool}} p95': q.max(q.recorded('agent_tool:agent_tool_call_duration_seconds:p95_rate5m', ofTool), ['tool']) }
               else q.quantiles(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['tool'], ['95']),
           },
           {
@@ -109,7 +110,7 @@ function(config)
             queries: {
               '{{le}}':
                 if config.recordingRules
-                then q.sum(q.recorded(config, 'agent_le:agent_tool_call_duration_seconds_bucket:rate5m', ['agent']), ['le'])
+                then q.sum(q.recorded('agent_le:agent_tool_call_duration_seconds_bucket:rate5m', ['agent']), ['le'])
                 else q.rate(q.ofTool('agent_tool_call_duration_seconds_bucket'), ['le']),
             },
           },

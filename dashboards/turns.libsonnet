@@ -1,8 +1,9 @@
 // How long are turns, what do they take, and how do they end?
-local q = import 'lib/query.libsonnet';
+local queries = import 'lib/query.libsonnet';
 local sharedPanels = import 'lib/shared.libsonnet';
 
 function(config)
+  local q = queries(config);
   local shared = sharedPanels(config);
   {
     uid: 'turnwatch-turns',

@@ -5,15 +5,17 @@ local panel = import 'panel.libsonnet';
 local datasource = { type: 'prometheus', uid: '${datasource}' };
 
 // Each variable, and the series that its values are read from. Narrowed by the ones before it.
-local sources = {
-  job: '{__name__=~"turnwatch_build_info|agent_open_turns"}',
-  agent: 'agent_open_turns{job=~"$job"}',
-  tool: 'agent_tool_calls_total{job=~"$job", agent=~"$agent"}',
-  model: 'agent_model_calls_total{job=~"$job", agent=~"$agent"}',
-};
+local targets = '{__name__=~"turnwatch_build_info|agent_open_turns"';
+local narrowed(labels) = std.join('', [', ' + label + '=~"$' + label + '"' for label in labels]);
+local sources(above) = {
+  job: targets + narrowed(above) + '}',
+  agent: 'agent_open_turns{' + narrowed(above + ['job'])[2:] + '}',
+  tool: 'agent_tool_calls_total{' + narrowed(above + ['job', 'agent'])[2:] + '}',
+  model: 'agent_model_calls_total{' + narrowed(above + ['job', 'agent'])[2:] + '}',
+} + { [above[i]]: targets + narrowed(above[:i]) + '}' for i in std.range(0, std.length(above) - 1) };
 
-local variable(name) = {
-  local values = 'label_values(' + sources[name] + ', ' + name + ')',
+local variable(name, above) = {
+  local values = 'label_values(' + sources(above)[name] + ', ' + name + ')',
 
   type: 'query',
   name: name,
@@ -25,7 +27,8 @@ local variable(name) = {
   sort: 1,
   multi: true,
   includeAll: true,
-  allValue: '.+',
+  // Who runs one cluster has no such label.
+  allValue: if std.member(above, name) then '.*' else '.+',
   current: { selected: true, text: ['All'], value: ['$__all'] },
 };
 
@@ -41,13 +44,13 @@ local chooseDatasource = {
 };
 
 // When alerts fired. An alert about a whole job has no agent, so agents are not filtered here.
-local firing(name, severity, shown) = {
+local firing(name, severity, shown, above) = {
   name: name,
   datasource: datasource,
   enable: shown,
   hide: false,
   iconColor: palette[severity],
-  expr: 'max by (alertname, agent, tool) (ALERTS{job=~"$job", alertname=~"Agent.+", alertstate="firing", severity="' + severity + '"})',
+  expr: 'max by (alertname, agent, tool) (ALERTS{' + narrowed(above + ['job'])[2:] + ', alertname=~"Agent.+", alertstate="firing", severity="' + severity + '"})',
   step: '30s',
   titleFormat: '{{alertname}}',
   textFormat: '{{agent}} {{tool}}',
@@ -112,9 +115,9 @@ function(spec) {
     tooltip: 'The other dashboards of turnwatch',
     url: '',
   }],
-  templating: { list: [chooseDatasource] + [variable(name) for name in spec.variables] },
+  templating: { list: [chooseDatasource] + [variable(name, spec.above) for name in spec.above + spec.variables] },
   // What pages is drawn over every panel; warnings are a click away, or a fleet's would hide its lines.
-  annotations: { list: [firing('Critical alerts', 'critical', true), firing('Warnings', 'warning', false)] },
+  annotations: { list: [firing('Critical alerts', 'critical', true, spec.above), firing('Warnings', 'warning', false, spec.above)] },
   panels: std.foldl(
     rowOf,
     [row { panels: [{ palette: spec.palette } + panel for panel in row.panels] } for row in spec.rows],

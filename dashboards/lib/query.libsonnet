@@ -1,7 +1,8 @@
 // Series of the dashboards, filtered by every variable that their labels allow.
-{
+function(config) {
+  local chosen(labels) = [label + '=~"$' + label + '"' for label in labels],
   local filtered(name, labels, matchers) =
-    name + '{' + std.join(', ', [label + '=~"$' + label + '"' for label in ['job'] + labels] + matchers) + '}',
+    name + '{' + std.join(', ', chosen(config.variablesAbove + ['job'] + labels) + matchers) + '}',
 
   local rare(series, window, by) =
     local positive(expr) = expr + ' > 0';
@@ -18,10 +19,7 @@
   ofModelAlone(name, matchers=[]): filtered(name, ['model'], matchers),
 
   // Series of the recording rules, which have agent, maybe tool, and the labels that alerts keep.
-  recorded(config, name, labels): name + '{' + std.join(', ', [
-    label + '=~"$' + label + '"'
-    for label in std.filter(function(label) label != 'job' || std.member(config.aggregationLabels, 'job'), ['job'] + labels)
-  ]) + '}',
+  recorded(name, labels): name + '{' + std.join(', ', chosen(config.aggregationLabels + labels)) + '}',
 
   rate(series, by=[]): self.sum('rate(' + series + '[$__rate_interval])', by),
   // An agent makes few calls: what it does is counted by the minute.
@@ -44,7 +42,7 @@
   average(ofLabels, histogram, by=[]):
     self.rate(ofLabels(histogram + '_sum'), by) + ' / (' + self.rate(ofLabels(histogram + '_count'), by) + ' > 0)',
   share(part, whole, by=[]): self.rate(part, by) + ' / (' + self.rate(whole, by) + ' > 0)',
-  firing(matchers): 'ALERTS{' + std.join(', ', ['job=~"$job"', 'alertstate="firing"'] + matchers) + '}',
+  firing(matchers): filtered('ALERTS', [], ['alertstate="firing"'] + matchers),
 
   sum(expr, by=[]): self.over('sum', expr, by),
   // Over replicas, as the alerts do.

@@ -1,7 +1,8 @@
 // Panels that stand on more than one dashboard.
-local q = import 'query.libsonnet';
+local queries = import 'query.libsonnet';
 
 function(config) {
+  local q = queries(config),
   local limits = config.thresholds,
   local lately = ' over the last ' + config.window + '. ',
   local lines = 'From the dashed lines on it is an alert.',

@@ -109,7 +109,7 @@ def ask(url: str, target: Json, end: int, points: int = HOUR // STEP) -> list[Js
     step = max(STEP, HOUR // points)
     for variable, value in {"__rate_interval": "2m", "__interval": f"{STEP}s", "__range": "1h"}.items():
         expr = expr.replace(f"${variable}", value)
-    expr = quote(re.sub(r"\$\w+", ".+", expr))
+    expr = quote(re.sub(r"\$\w+", ".+", re.sub(r"\$(cluster|namespace)", ".*", expr)))
     if target["range"]:
         path = f"query_range?query={expr}&start={end - HOUR}&end={end}&step={step}"
     else:

@@ -34,6 +34,10 @@ def first_panel(dashboard):
     return next(panel for panel in dashboard["panels"] if panel["type"] != "row")
 
 
+def variable(dashboard, name):
+    return next(each for each in dashboard["templating"]["list"] if each["name"] == name)
+
+
 def query(expr):
     return lambda dashboard: first_panel(dashboard)["targets"][0].update(expr=expr)
 
@@ -45,7 +49,8 @@ def query(expr):
         (lambda d: d.update(uid="My Dashboard!"), "uid"),
         (lambda d: d.pop("refresh"), "refresh is missing"),
         (lambda d: d["templating"]["list"].pop(0), "no variable datasource"),
-        (lambda d: d["templating"]["list"][1].update(allValue=".*"), "variable job"),
+        (lambda d: variable(d, "job").update(allValue=".*"), "variable job: not multi with allValue .+"),
+        (lambda d: variable(d, "cluster").update(allValue=".+"), "variable cluster: not multi with allValue .*"),
         (lambda d: first_panel(d).pop("description"), "description is missing"),
         (lambda d: first_panel(d)["fieldConfig"]["defaults"].pop("unit"), "unit is missing"),
         (lambda d: first_panel(d)["gridPos"].update(x=22), "goes past column 24"),
@@ -54,6 +59,7 @@ def query(expr):
         (query("sum(agent_open_turn)"), "no such metric: agent_open_turn"),
         (query("sum(agent_open_turns"), "not PromQL"),
         (query('sum(agent_open_turns{job=~"$job"})'), "not filtered by $agent"),
+        (query('sum(agent_open_turns{job=~"$job", agent=~"$agent"})'), "not filtered by $cluster"),
         (query('sum(agent_open_turns{job=~"$job", agent=~"$agent", tool="x"})'), "has no label tool"),
         (query('sum by (tool) (agent_open_turns{job=~"$job", agent=~"$agent"})'), "grouped by tool"),
         (query('rate(agent_turns_total{job=~"$job", agent=~"$agent"}[5m])'), "use $__rate_interval"),

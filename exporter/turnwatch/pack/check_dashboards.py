@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from turnwatch.metrics.catalogue import CATALOGUE
 from turnwatch.pack.queries import faults_of, metric_behind, metrics_of
 
 COLUMNS: Final = 24
 _UID: Final = re.compile(r"[a-z0-9-]{1,40}")
+_ALWAYS_THERE: Final = frozenset({"job", *(label for metric in CATALOGUE for label in metric.labels)})
 _REQUIRED: Final = ("title", "description", "tags", "links", "timezone", "refresh", "schemaVersion")
 
 
@@ -46,10 +48,15 @@ def _variable_faults(variables: Mapping[str, Any]) -> list[str]:
     if "datasource" not in variables:
         return ["there is no variable datasource"]
     return [
-        f"variable {name}: not multi with allValue .+"
+        f"variable {name}: not multi with allValue {_all(name)}"
         for name, variable in variables.items()
-        if variable["type"] == "query" and not (variable.get("multi") and variable.get("allValue") == ".+")
+        if variable["type"] == "query" and not (variable.get("multi") and variable.get("allValue") == _all(name))
     ]
+
+
+def _all(name: str) -> str:
+    """What a variable stands for that is not chosen: not all targets have a cluster or the like."""
+    return ".+" if name in _ALWAYS_THERE else ".*"
 
 
 def _layout_faults(panels: list[Mapping[str, Any]]) -> list[str]:
@@ -98,6 +105,7 @@ def _filter_faults(expr: str, variables: Mapping[str, Any]) -> list[str]:
         metric = metric_behind(series)
         if metric is None:
             continue
-        wanted = [name for name in ("job", *metric.labels) if name in variables]
+        above = [name for name, variable in variables.items() if variable["type"] == "query" and _all(name) == ".*"]
+        wanted = [*above, *(name for name in ("job", *metric.labels) if name in variables)]
         faults += [f"{series} is not filtered by ${name}" for name in wanted if f'{name}=~"${name}"' not in expr]
     return faults
