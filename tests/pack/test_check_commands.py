@@ -23,7 +23,7 @@ def folder(tmp_path):
 
 def test_the_shipped_pack_is_checked_when_no_folder_is_named():
     result = run("check")
-    assert (result.exit_code, result.output) == (0, "26 rules, 6 dashboards: nothing wrong\n")
+    assert (result.exit_code, result.output) == (0, "28 rules, 6 dashboards: nothing wrong\n")
 
 
 def test_changes_of_ones_own_are_checked(folder):
