@@ -75,9 +75,10 @@ def questions(pack: Path) -> Iterator[Question]:
         for panel in panels_of(dashboard):
             step = step_of(shown, panel["maxDataPoints"])
             interval = f"{max(4 * SCRAPE_SECONDS, step + SCRAPE_SECONDS)}s"
-            variables = {"__rate_interval": interval, "__range": f"{shown}s"}
+            chosen = {each["name"]: each.get("allValue", "") for each in dashboard["templating"]["list"]}
+            variables = {**chosen, "__rate_interval": interval, "__range": f"{shown}s"}
             for target in panel["targets"]:
-                expr = re.sub(r"\$(\w+)", lambda found, known=variables: known.get(found[1], ".+"), target["expr"])
+                expr = re.sub(r"\$(\w+)", lambda found, known=variables: known[found[1]], target["expr"])
                 yield Question(f"{path.stem}: {panel['title']}", expr, shown if target["range"] else 0, step)
     for group in yaml.safe_load((pack / RULES_FILE).read_text("utf-8"))["groups"]:
         for rule in group["rules"]:
