@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
-from typing import Final
 
-from turnwatch.sources.spans.span import PassingSpans, SpanData
-
-# JavaScript's clock gives whole milliseconds for starts, and ends by them: an end may be off by as much.
-_MILLISECOND_NS: Final = 1_000_000
+from turnwatch.sources.spans.span import MILLISECOND_NS, PassingSpans, SpanData
 
 
 def as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanData | PassingSpans]:
@@ -30,7 +26,8 @@ def as_they_ended(spans: Iterable[SpanData | PassingSpans]) -> Iterable[SpanData
         if type(span) is SpanData:
             scopes.add(span.scope)
             ended[span.span_id] = end = span.end_ns
-            slack = 0 if span.start_ns % _MILLISECOND_NS else _MILLISECOND_NS
+            # JavaScript's clock gives whole milliseconds for starts, and ends by them: an end may be off by as much.
+            slack = 0 if span.start_ns % MILLISECOND_NS else MILLISECOND_NS
             if end + slack < latest or ended.get(span.parent_id, end) < end:
                 is_in_order = False
             latest = end

@@ -109,8 +109,7 @@ class OpenOutcomes:
                 held.fact.call.result = result.evidence
                 if result.failed:
                     held.fact.fail(None)
-            if not held.waits:
-                self._end_wait(held)
+            self._go_on(held)
 
     def of(self, span_id: int) -> ToolFact | None:
         """The call of a span, if it waits."""
@@ -125,8 +124,7 @@ class OpenOutcomes:
         held = self._by_span.get(fact.span_id)
         if held is not None:
             held.waits = False
-            if not held.lacks_result:
-                self._end_wait(held)
+            self._go_on(held)
 
     def told_beside(self, scope: Scope, fact: ToolFact) -> None:
         """A span of another instrumentation, not inside the call's own, has told of a call of this turn as well."""
@@ -149,8 +147,7 @@ class OpenOutcomes:
                 if (scope, tool) not in self._tells_inside:
                     self.learn(scope, tool, tells=False)
                 held.waits = False
-                if not held.lacks_result:
-                    self._end_wait(held)
+                self._go_on(held)
         self._since.extend((now, held) for held in self._new if held.waits)
         self._new.clear()
 
@@ -159,6 +156,11 @@ class OpenOutcomes:
         while scope.unended:
             self._end(scope.unended.popleft())
         scope.unended = None
+
+    def _go_on(self, held: HeldCall) -> None:
+        """One thing that a call waited for has come, or comes no more."""
+        if not held.is_open:
+            self._end_wait(held)
 
     def _end_wait(self, held: HeldCall) -> None:
         """Count the end of a call, as soon as those before it in its turn have ended."""

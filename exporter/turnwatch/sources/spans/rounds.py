@@ -6,8 +6,8 @@ from bisect import bisect_right
 from typing import Final
 
 from turnwatch.sources.spans.facts import ModelFact, ToolFact
-from turnwatch.sources.spans.same_call import MILLISECOND_NS
 from turnwatch.sources.spans.scope import Scope
+from turnwatch.sources.spans.span import MILLISECOND_NS
 
 # How many model calls are looked through for the one that asked for a tool call.
 _MODEL_STARTS: Final = 64

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 from turnwatch.sources.spans.facts import Fact, ModelFact, ToolFact, is_same_tool_name
-
-MILLISECOND_NS: Final = 1_000_000
+from turnwatch.sources.spans.span import MILLISECOND_NS
 
 
 @final

@@ -10,6 +10,7 @@ from turnwatch.sources.spans.shapes import shape_of
 SERVER: Final = 2
 CLIENT: Final = 3
 
+MILLISECOND_NS: Final = 1_000_000
 SMALL_SPAN_BYTES: Final = 1024
 NO_EVENTS: Final[tuple[SpanEvent, ...]] = ()
 NO_ATTRIBUTES: Final[Mapping[str, Any]] = {}
