@@ -32,7 +32,7 @@ import yaml
 from turnwatch.demo.loopback import get
 from turnwatch.demo.servers import running_prometheus
 from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE, CLOSED_LABELS, Metric
-from turnwatch.pack.check_dashboards import panels_of
+from turnwatch.pack.check_dashboards import filled_in, panels_of
 from turnwatch.pack.render import RULES_FILE, render
 
 SCRAPE_SECONDS = 30
@@ -75,10 +75,9 @@ def questions(pack: Path) -> Iterator[Question]:
         for panel in panels_of(dashboard):
             step = step_of(shown, panel["maxDataPoints"])
             interval = f"{max(4 * SCRAPE_SECONDS, step + SCRAPE_SECONDS)}s"
-            chosen = {each["name"]: each.get("allValue", "") for each in dashboard["templating"]["list"]}
-            variables = {**chosen, "__rate_interval": interval, "__range": f"{shown}s"}
+            variables = {"__rate_interval": interval, "__range": f"{shown}s"}
             for target in panel["targets"]:
-                expr = re.sub(r"\$(\w+)", lambda found, known=variables: known[found[1]], target["expr"])
+                expr = filled_in(target["expr"], variables)
                 yield Question(f"{path.stem}: {panel['title']}", expr, shown if target["range"] else 0, step)
     for group in yaml.safe_load((pack / RULES_FILE).read_text("utf-8"))["groups"]:
         for rule in group["rules"]:

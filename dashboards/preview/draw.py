@@ -28,6 +28,7 @@ from story import Incident  # noqa: E402 - it imports the above
 
 from turnwatch.demo.loopback import get_json  # noqa: E402 - as above
 from turnwatch.demo.servers import running_prometheus  # noqa: E402 - as above
+from turnwatch.pack.check_dashboards import filled_in  # noqa: E402 - as above
 
 Json = dict[str, Any]
 
@@ -105,11 +106,9 @@ def answered(folder: Path, wanted: list[str]) -> Iterator[tuple[Json, Json]]:
 
 def ask(url: str, target: Json, end: int, points: int = HOUR // STEP) -> list[Json]:
     """Return what Prometheus answers to a panel's query with every variable at All."""
-    expr = target["expr"]
     step = max(STEP, HOUR // points)
-    for variable, value in {"__rate_interval": "2m", "__interval": f"{STEP}s", "__range": "1h"}.items():
-        expr = expr.replace(f"${variable}", value)
-    expr = quote(re.sub(r"\$\w+", ".+", re.sub(r"\$(cluster|namespace)", ".*", expr)))
+    values = {"__rate_interval": "2m", "__interval": f"{STEP}s", "__range": "1h"}
+    expr = quote(filled_in(target["expr"], values))
     if target["range"]:
         path = f"query_range?query={expr}&start={end - HOUR}&end={end}&step={step}"
     else:

@@ -54,6 +54,11 @@ def _variable_faults(variables: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def filled_in(expr: str, values: Mapping[str, str]) -> str:
+    """A query of a panel with its variables filled in; those without a value stand for everything."""
+    return re.sub(r"\$(\w+)", lambda found: values.get(found[1], _all(found[1])), expr)
+
+
 def _all(name: str) -> str:
     """What a variable stands for that is not chosen: not all targets have a cluster or the like."""
     return ".+" if name in _ALWAYS_THERE else ".*"
