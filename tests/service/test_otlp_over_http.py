@@ -236,10 +236,31 @@ def test_a_trailer_is_no_header(service):
     assert answer.startswith(b"HTTP/1.1 200")
 
 
-@pytest.mark.parametrize("path", [b"/healthz", b"/nowhere"])
+@pytest.mark.parametrize("path", [b"/healthz", b"/nowhere", b"/v1/traces"])
 def test_nobody_keeps_a_connection_by_a_body_that_is_not_read(service, path):
     answer = exchange(service, b"GET " + path + b" HTTP/1.1\r\nhost: x\r\ncontent-length: 1000\r\n\r\n", b"abc")
     assert answer.startswith(b"HTTP/1.1 ")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/nowhere", "/v1/traces"])
+def test_whoever_sends_on_after_the_answer_is_not_cut_off(service, path):
+    head = f"GET {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        connection.sendall(head.encode())
+        answer = connection.recv(65536)
+        connection.sendall(bytes(200_000))
+        while more := connection.recv(65536):
+            answer += more
+    assert answer.startswith(b"HTTP/1.1 ")
+    assert b"connection: close" in answer
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/nowhere"])
+def test_a_request_without_a_body_leaves_its_connection_open(service, path):
+    with requests.Session() as session:
+        for _ in range(2):
+            answer = session.get(f"{service.http}{path}", data=b"", timeout=5)
+            assert "connection" not in answer.headers
 
 
 def test_a_huge_content_length_is_refused_before_the_body_comes(service):

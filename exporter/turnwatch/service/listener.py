@@ -9,9 +9,10 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import uvicorn
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from turnwatch.errors import SettingsError
@@ -21,6 +22,9 @@ _HEADER_BYTES: Final = 65_536
 KEEP_ALIVE_SECONDS: Final = 75
 """For how long a connection stays open over which nothing comes."""
 _MOST_PIPELINED: Final = 32
+# How much of a body that nobody wants is still read, so that its sender gets to see the answer.
+_LINGER_BYTES: Final = 33_554_432
+_LINGER_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,9 @@ class Listener(uvicorn.Server):
         certificate: None serves without TLS.
     """
 
-    def __init__(self, app: Any, bound: socket.socket, limits: Service, certificate: Certificate | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, bound: socket.socket, limits: Service, certificate: Certificate | None = None
+    ) -> None:
         class Protocol(_PatientProtocol):
             header_timeout = limits.header_timeout_s
 
@@ -76,7 +82,7 @@ class Listener(uvicorn.Server):
         self._handshake_seconds = limits.header_timeout_s
         super().__init__(
             uvicorn.Config(
-                app,
+                _LastingConnection(app),
                 http=Protocol,
                 ws="none",
                 lifespan="off",
@@ -129,6 +135,44 @@ class Listener(uvicorn.Server):
             await asyncio.sleep(0.01)
 
 
+class _LastingConnection:
+    """An app each of whose answers reaches its client, also where it comes before the end of the request's body.
+
+    Such an answer is sent at once, then some more of the body is read, and the connection closes. Closing while the
+    client still sends would reset the connection, and with it would go the answer that the client did not read yet.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        more_body = any(
+            name == b"transfer-encoding" or (name == b"content-length" and value != b"0")
+            for name, value in scope["headers"]
+        )
+
+        async def watched() -> Message:
+            nonlocal more_body
+            message = await receive()
+            more_body = message["type"] == "http.request" and message.get("more_body", False)
+            return message
+
+        async def answer(message: Message) -> None:
+            if more_body and message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]
+            elif more_body and not message.get("more_body", False):
+                await send({**message, "more_body": True})
+                left = _LINGER_BYTES
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LINGER_SECONDS):
+                        while more_body and left > 0:
+                            left -= len((await watched()).get("body", b""))
+                message = {"type": "http.response.body"}
+            await send(message)
+
+        await self._app(scope, watched, answer)
+
+
 class _PatientProtocol(HttpToolsProtocol):
     """uvicorn's HTTP/1.1, which waits only so long, and for so many bytes, for the end of headers."""
 
@@ -179,11 +223,6 @@ class _PatientProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         super().on_message_complete()
         self._got_somewhere = self._is_between_bodies = True
-
-    def on_response_complete(self) -> None:
-        super().on_response_complete()
-        if self.cycle.response_complete and not self._is_between_bodies:
-            self.transport.close()  # nobody reads the rest of this body, and nothing says when it must end
 
     def _await_headers(self) -> None:
         # From the first byte, however many more dribble in.

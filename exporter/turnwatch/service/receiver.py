@@ -33,9 +33,6 @@ from turnwatch.service.refusal import (
 from turnwatch.service.signals import CONTENT_TYPES, FORMS, PATHS, READ, Form, Signal, response
 
 _SIGNALS: Final[dict[str, Signal]] = {path: signal for signal, path in PATHS.items()}
-# How much of a body that is not wanted is still read, so that its sender gets to see the answer.
-_LINGER_BYTES: Final = 33_554_432
-_LINGER_SECONDS: Final = 2.0
 
 
 class Receiver:
@@ -99,11 +96,7 @@ class Receiver:
             raise Refusal(TOO_LARGE, f"the body is larger than {self._limits.max_body_bytes} bytes")
         with self._pending.open() as place:
             body = await place.read(request.stream())
-            try:
-                decoded = await asyncio.wrap_future(self._intake.submit(body, signal, form, encoding))
-            except Refusal as refusal:
-                refusal.body_was_read = True
-                raise
+            decoded = await asyncio.wrap_future(self._intake.submit(body, signal, form, encoding))
             if self._queue is not None:
                 content_type = request.headers["content-type"]
                 await self._queue.offer(signal, body, content_type, encoding, decoded.items)
@@ -137,30 +130,4 @@ def _refused(refusal: Refusal, form: Form | None) -> Response:
     """The answer to a request that is not taken: google.rpc.Status in the request's own form."""
     answer = _encoded(Status(code=refusal.reason.grpc, message=str(refusal)), form or "json", refusal.reason.http)
     answer.headers.update(refusal.headers)
-    return answer if refusal.body_was_read else _LingeringResponse(answer)
-
-
-class _LingeringResponse(Response):
-    """Answers at once, then reads a little more and closes.
-
-    Closing while the sender still sends resets the connection, and with it goes the answer that it did not read yet.
-    """
-
-    def __init__(self, answer: Response) -> None:
-        super().__init__(answer.body, answer.status_code)
-        self.raw_headers = [*answer.raw_headers, (b"connection", b"close")]
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self.body, "more_body": True})
-        left = _LINGER_BYTES
-        try:
-            async with asyncio.timeout(_LINGER_SECONDS):
-                while left > 0:
-                    message = await receive()
-                    left -= len(message.get("body", b""))
-                    if message["type"] != "http.request" or not message.get("more_body", False):
-                        break
-        except TimeoutError:
-            pass
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return answer

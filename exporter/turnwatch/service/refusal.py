@@ -43,10 +43,7 @@ class Refusal(TurnwatchError):
     Attributes:
         reason: The kind.
         headers: Further HTTP headers of the answer.
-        body_was_read: Nothing of the request is still to come.
     """
-
-    body_was_read = False
 
     def __init__(self, reason: Reason, message: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(message)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 import prometheus_client
+from starlette.types import ASGIApp
 
 from turnwatch.core.watch import Watch
 from turnwatch.service.forward import Forwarder
@@ -169,7 +170,7 @@ class _Service:
     async def _listen(
         self,
         at_end: Callable[[Callable[[], Awaitable[None]]], object],
-        app: object,
+        app: ASGIApp,
         host: str,
         port: int,
         certificate: Certificate | None = None,
