@@ -18,12 +18,14 @@ USES = {
 }
 STUCK, NOTICED, STOPPED = 78, 82, 200
 """Steps: the loop begins, its alert fires, a guard ends the turn (after what the pictures show)."""
+LONGER = range(16, 30)
+"""Steps: another agent takes longer than it should, and still comes to an end."""
 LOOP = {"agent": "support-bot", "tool": "search_orders"}
 ALERTS = (
     ({"alertname": "AgentLoopDetected", "severity": "critical", **LOOP}, NOTICED, STOPPED + 10),
     ({"alertname": "AgentDuplicateToolCalls", "severity": "warning", **LOOP}, NOTICED + 2, STOPPED + 10),
     ({"alertname": "AgentIterationsHigh", "severity": "warning", "agent": "support-bot"}, NOTICED + 5, STOPPED + 10),
-    ({"alertname": "AgentIterationsHigh", "severity": "warning", "agent": "coder"}, 18, 30),
+    ({"alertname": "AgentIterationsHigh", "severity": "warning", "agent": "coder"}, LONGER.start + 2, LONGER.stop),
 )
 
 # Events a minute of one series, where they are not 4.
@@ -114,7 +116,10 @@ class Incident:
         noise = random.Random(f"{metric.name} {labels}")
         in_loop = all(labels.get(name, value) == value for name, value in LOOP.items())
         if metric.type == "gauge":
-            return [self._gauge(metric.name, in_loop and bool(agent), step, noise) for step in STEPS]
+            values = [self._gauge(metric.name, in_loop and bool(agent), step, noise) for step in STEPS]
+            if (metric.name, agent) == ("agent_turn_iterations_max", "coder"):
+                return [value + 6 * (step in LONGER) for step, value in zip(STEPS, values, strict=True)]
+            return values
         totals = accumulate(self._grows(metric, labels, in_loop, step, noise) for step in STEPS)
         return [total if "usd" in metric.name else math.floor(total) for total in totals]
 
