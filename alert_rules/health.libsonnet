@@ -64,9 +64,10 @@ function(config, q)
     },
     {
       cause: 'results_not_seen',
-      // Not one result in any of these turns: then nobody records them.
+      // Not one result in any of these turns, whose calls do end: those by `record` take no time, and promise none.
       expr: lately('agent_turns_judged_total', ofAgent, ['mode="args_only"']) + ' >= ' + config.minimum.turns
-            + '\nunless ' + lately('agent_turns_judged_total', ofAgent, ['mode="full"']) + ' > 0',
+            + '\nunless ' + lately('agent_turns_judged_total', ofAgent, ['mode="full"']) + ' > 0'
+            + '\nand ' + lately('agent_tool_call_duration_seconds_count', ofAgent) + ' > 0',
       says: 'has seen no result of a tool in the last {{ printf "%.0f" $value }} turns of agent {{ $labels.agent }}, '
             + 'so none can be found stuck',
     },
