@@ -108,6 +108,29 @@ def test_another_registry_takes_the_metrics_off_the_first():
     assert (scrape(first), "agent_turns_total{" in scrape(second)) == ("", True)
 
 
+def test_a_registry_that_somebody_has_emptied_gets_the_metrics_back():
+    registry = CollectorRegistry()
+    tw.configure(registry=registry)
+    loop()
+    for collector in list(registry._collector_to_names):
+        registry.unregister(collector)
+    assert "agent_" not in scrape(registry)
+
+    tw.configure(registry=registry)
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape(registry)
+
+
+def test_another_registry_can_be_used_when_somebody_has_emptied_the_first():
+    first, second = CollectorRegistry(), CollectorRegistry()
+    tw.configure(registry=first)
+    for collector in list(first._collector_to_names):
+        first.unregister(collector)
+
+    tw.configure(registry=second)
+    loop()
+    assert 'agent_duplicate_tool_calls_total{agent="unknown",tool="search_orders"} 1.0' in scrape(second)
+
+
 def test_metrics_can_be_served_on_a_port():
     server, thread = tw.start_metrics_server(port=0)
     try:

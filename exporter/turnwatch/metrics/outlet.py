@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from collections.abc import Callable
@@ -86,10 +87,17 @@ class Outlet:
             self.registry.register(self._collector)
             self.meter = store
 
+    def show_again(self) -> None:
+        """Put the metrics back on a registry that somebody has emptied, as test suites do between tests."""
+        if self._collector is not None:
+            with contextlib.suppress(ValueError):  # they are on it
+                self.registry.register(self._collector)
+
     def close(self) -> None:
         """Take the metrics off their registry."""
         if self._collector is not None:
-            self.registry.unregister(self._collector)
+            with contextlib.suppress(KeyError):  # somebody else has
+                self.registry.unregister(self._collector)
         if self._writer is not None:
             self._writer.stop()
 
@@ -164,6 +172,8 @@ def _install(
         if kept is not None:
             kept.close()
         _outlet = kept = outlet
+    else:
+        kept.show_again()
     watch = Watch(settings, kept.meter, exemplar=current_trace, before=known_watch())
     if settings.semconv_metrics and view == "otel":
         watch.listeners.append(SemconvMetrics(meter_provider))
