@@ -320,6 +320,20 @@ def test_turns_of_tasks_and_threads_do_not_mix(bench):
     assert {(turn.tool_calls, turn.repeats) for turn in bench.turns} == {(5, 0)}
 
 
+def test_an_agent_is_one_turn_however_many_spans_come_before_it_ends(bench, monkeypatch):
+    monkeypatch.setattr("turnwatch.sources.spans.placing._REMEMBERED_SPANS", 10)
+    with bench.agent("long"):
+        bench.chat()
+        for _ in range(20):
+            with trace.use_span(trace.INVALID_SPAN), bench.agent("short"):
+                bench.chat()
+            bench.chat()
+    bench.processor.shutdown()
+    assert [turn.iterations for turn in bench.turns if turn.agent == "long"] == [21]
+    assert [turn.stop_reason for turn in bench.turns if turn.agent == "long"] == ["final_answer"]
+    assert len(bench.turns) == 21
+
+
 def test_a_turn_ends_by_itself_after_its_grace():
     bench = Bench(grace_seconds=0.05)
     with bench.agent():

@@ -86,7 +86,6 @@ class Assembler:
         self._arguments = AwaitedArguments(self._turns.logs, grace_seconds)
         self._spans: dict[str, int] = {}
         self._ticked = float("-inf")
-        self._announced: dict[int, None] = {}  # spans seen while they were open (see in_process)
 
     @property
     def open_turns(self) -> int:
@@ -160,7 +159,7 @@ class Assembler:
         if role == "pending" or not span.end_ns:
             self._count("pending")
             return
-        if span.span_id in self._announced:
+        if span.span_id in self._places.announced:
             self._end_announced(span, dialect, now)
             return
         if self._places.has_come(span.span_id):
@@ -191,7 +190,7 @@ class Assembler:
         self._count(role)
 
     def _end_announced(self, span: SpanData, dialect: Dialect, now: float) -> None:
-        del self._announced[span.span_id]
+        del self._places.announced[span.span_id]
         self._count("agent" if role_of(span, dialect) == "agent" else "step")
         scope = self._places.of(span.span_id)
         if isinstance(scope, Scope) and scope.key == span.span_id and not scope.is_adopted:

@@ -82,7 +82,7 @@ class InProcessAssembler(Assembler):
             name = graph or own_name(span, dialect)
             if not name and adopted is not None and adopted.turn is not None:
                 self._places.came(span.span_id, adopted)
-                self._announced[span.span_id] = None
+                self._places.announced[span.span_id] = None
                 return True
             return self._announce_agent(span, dialect, name, now)
         if role in ("step", "container") and (span.parent_id or adopted is not None):
@@ -123,7 +123,7 @@ class InProcessAssembler(Assembler):
         scope.above = above
         give_hints(scope, span, dialect)
         self._places.came(span.span_id, scope)
-        self._announced[span.span_id] = None
+        self._places.announced[span.span_id] = None
         return True
 
     def _call_after(self, span: SpanData, dialect: Dialect) -> None:
@@ -136,7 +136,7 @@ class InProcessAssembler(Assembler):
         below = self._places.take(span.span_id)
         adopted = self._above.adopted.get(span.span_id)
         self._places.came(span.span_id, adopted if adopted is not None else span.parent_id)
-        self._announced[span.span_id] = None
+        self._places.announced[span.span_id] = None
         if below is not None:
             above = adopted or self._above.of(span, now, below)
             if above is not None:

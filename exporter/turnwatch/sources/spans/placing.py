@@ -13,7 +13,7 @@ from turnwatch.sources.spans.scope import Scope
 # Which spans have been seen lately, for children that arrive after their parents.
 _REMEMBERED_SPANS: Final = 65_536
 _MAX_HOPS: Final = 64
-_LOOKED_AT_PER_TICK: Final = 64
+_LOOKED_AT: Final = 64
 
 
 class CallPlace:
@@ -67,17 +67,23 @@ class Places:
 
     Args:
         bound: How many spans that are still to come may be waited for.
+
+    Attributes:
+        announced: Spans that came before they ended (see in_process). As long as the turns are open in which their
+            children count they are not forgotten, however many others come meanwhile.
     """
 
     def __init__(self, bound: int) -> None:
         self._bound = bound
         self._waiting: dict[int, Scope] = {}
         self._came: OrderedDict[int, Place] = OrderedDict()
+        self.announced: dict[int, None] = {}
 
     def clear(self) -> None:
         """Forget everything."""
         self._waiting.clear()
         self._came.clear()
+        self.announced.clear()
 
     @property
     def awaited(self) -> KeysView[int]:
@@ -93,7 +99,20 @@ class Places:
         came = self._came
         came[span_id] = place
         if len(came) > _REMEMBERED_SPANS:
-            came.popitem(last=False)
+            self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        came = self._came
+        for _ in range(_LOOKED_AT):
+            oldest = next(iter(came))
+            place = self.of(oldest) if oldest in self.announced else None
+            if isinstance(place, Scope) and not place.closed:
+                came.move_to_end(oldest)
+                continue
+            self.announced.pop(oldest, None)
+            del came[oldest]
+            if len(came) <= _REMEMBERED_SPANS:
+                break
 
     def leave(self, span_id: int) -> None:
         """Undo :meth:`came`: what this span is shows only now."""
@@ -136,7 +155,7 @@ class Places:
             The scopes that waited for them, in which there are no calls.
         """
         forgotten: list[Scope] = []
-        for _ in range(_LOOKED_AT_PER_TICK):
+        for _ in range(_LOOKED_AT):
             key = next(iter(self._waiting), None)
             if key is None or self._waiting[key].since > limit:
                 break
