@@ -5,6 +5,7 @@ import gc
 import multiprocessing
 import socket
 import threading
+import weakref
 
 import pytest
 from opentelemetry import trace
@@ -318,6 +319,44 @@ def test_turns_of_tasks_and_threads_do_not_mix(bench):
     bench.processor.shutdown()
     assert len(bench.turns) == 10
     assert {(turn.tool_calls, turn.repeats) for turn in bench.turns} == {(5, 0)}
+
+
+def test_a_second_processor_for_the_same_watch_counts_nothing(bench, caplog):
+    second = TurnSpanProcessor(bench.watch)
+    bench.provider.add_span_processor(second)
+    with bench.agent():
+        bench.chat()
+        bench.tool()
+    with hand_turn("by-hand", watch=bench.watch):
+        bench.tool()
+    second.shutdown()
+    bench.processor.shutdown()
+    assert [(turn.agent, turn.tool_calls) for turn in bench.turns] == [("bot", 1), ("by-hand", 1)]
+    assert caplog.text.count("has two TurnSpanProcessors") == 1
+
+
+def test_processors_for_two_watches_count_for_each(bench):
+    other = Watch(Settings(), CountingMeter())
+    second = TurnSpanProcessor(other)
+    bench.provider.add_span_processor(second)
+    with bench.agent():
+        bench.tool()
+    second.shutdown()
+    bench.processor.shutdown()
+    assert bench.meter.total("agent_tool_calls_total") == other.meter.total("agent_tool_calls_total") == 1
+
+
+def test_spans_that_nobody_ends_are_let_go(bench):
+    with hand_turn("bot", watch=bench.watch) as turn:
+        lost = weakref.ref(bench.tracer.start_span("stream", attributes={"gen_ai.operation.name": "chat"}))
+        state = weakref.ref(turn.state)
+    del turn
+    bench.turns.clear()
+    gc.collect()
+    assert lost() is None
+    bench.tracer.start_span("another").end()
+    gc.collect()
+    assert state() is None
 
 
 def test_an_agent_is_one_turn_however_many_spans_come_before_it_ends(bench, monkeypatch):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from opentelemetry.context import Context
     from opentelemetry.sdk.trace import ReadableSpan, Span
 
+logger = logging.getLogger("turnwatch")
+
 _TICK_SECONDS: Final = 1.0
 _MAX_LIVE_SPANS: Final = 50_000
 _MAX_ANCESTORS: Final = 64
@@ -42,24 +46,24 @@ _STILL_OPEN: Final = 1
 _processors: weakref.WeakSet[TurnSpanProcessor] = weakref.WeakSet()
 
 
-class _Live:
-    """A span that is open: the span itself, for annotating, and what was so when it started."""
+class _Live(weakref.ref["Span"]):
+    """A span that is open, held by nobody but who will end it, and what was so when it started."""
 
-    __slots__ = ("call", "iterations", "parent_id", "span", "turn")
+    __slots__ = ("call", "iterations", "parent_id", "span_id", "turn")
 
-    def __init__(self, span: Span, parent_id: int, turn: TurnState | None, call: ModelCall | ToolCall | None) -> None:
-        self.span = span
-        self.parent_id = parent_id
-        self.turn = turn
-        self.call = call
-        self.iterations = 0  # as its span says
+    call: ModelCall | ToolCall | None
+    iterations: int  # as its span says
+    parent_id: int
+    span_id: int
+    turn: TurnState | None
 
 
 class TurnSpanProcessor(SpanProcessor):
     """Counts and judges turns out of the GenAI spans of this process, in every dialect.
 
     It only observes: it changes no span but to add ``loop.*`` and ``agent.iterations`` to the span of a turn that is
-    still open, and it raises nothing. Works beside any exporter. It sees what is sampled, and nothing else.
+    still open, and it raises nothing. Works beside any exporter. It sees what is sampled, and nothing else. Where a
+    provider has two that count for the same watch, the second counts nothing.
 
     Args:
         watch: Where turns count; the process's own watch when left out.
@@ -89,10 +93,14 @@ class TurnSpanProcessor(SpanProcessor):
         self._assembler = self._new_assembler()
         self._awaited = self._assembler.awaited
         self._live: dict[int, _Live] = {}
+        # Spans that nobody ended before they were let go, as those of replies of which nobody read the end.
+        self._lost: deque[weakref.ref[Span]] = deque(maxlen=_MAX_LIVE_SPANS)
+        self._note_lost = self._lost.append  # runs inside the garbage collector: no Python, no lock
         self._timer: threading.Thread | None = None
         self._stopped = threading.Event()
         self._annotated: weakref.WeakKeyDictionary[TurnState, Verdict] = weakref.WeakKeyDictionary()
         self._unrelated = 0
+        self._is_said_to_be_second = False
 
     def _new_assembler(self) -> InProcessAssembler:
         return InProcessAssembler(
@@ -115,7 +123,11 @@ class TurnSpanProcessor(SpanProcessor):
             hand = current_turn()
             turn = hand._state if hand is not None else None
             live = self._live
-            live[context.span_id] = _Live(span, parent_id, turn, current_call())
+            if self._lost:
+                self._forget_lost()
+            entry = live[context.span_id] = _Live(span, self._note_lost)
+            entry.span_id, entry.parent_id, entry.iterations = context.span_id, parent_id, 0
+            entry.turn, entry.call = turn, current_call()
             if len(live) > _MAX_LIVE_SPANS:
                 del live[next(iter(live))]
             if turn is not None and not turn.ended:
@@ -180,6 +192,9 @@ class TurnSpanProcessor(SpanProcessor):
     # Counting
 
     def _take(self, span: SpanData, live: _Live | None) -> None:
+        if len(_processors) > 1 and self._is_taken(span.span_id):
+            self._disown(span.span_id)
+            return
         with self._lock:
             self._follow_default_watch()
             now = self._watch.clock()
@@ -191,6 +206,16 @@ class TurnSpanProcessor(SpanProcessor):
             self._start_timer()
         if counted is not None:
             self._annotate(counted, live)  # without the lock: guards may call out
+
+    def _is_taken(self, span_id: int) -> bool:
+        """Whether another processor of the same provider, for the same watch, has counted this span."""
+        for other in list(_processors):
+            if other is not self and other._watch is self._watch and other._assembler.has_come(span_id):
+                if not self._is_said_to_be_second:
+                    self._is_said_to_be_second = True
+                    logger.warning("A tracer provider has two TurnSpanProcessors. The second one counts nothing.")
+                return True
+        return False
 
     def _follow_default_watch(self) -> None:
         """Go over to the watch that a later ``configure`` made; turns that are open stay where they are."""
@@ -208,9 +233,10 @@ class TurnSpanProcessor(SpanProcessor):
         parent = live.parent_id
         while parent and len(above) < _MAX_ANCESTORS and not self._assembler.has_come(parent):
             entry = self._live.get(parent)
-            if entry is None:
+            span = None if entry is None else entry()
+            if entry is None or span is None:
                 break
-            above.append(entry.span)
+            above.append(span)
             parent = entry.parent_id
         for span in reversed(above):
             self._assembler.announce(span_of(span, dict(attributes_of(span)), end_ns=_STILL_OPEN), now)
@@ -219,10 +245,10 @@ class TurnSpanProcessor(SpanProcessor):
         """Write on the turn's span, or on the topmost one that is open, how the turn goes, and tell its guard."""
         turn = counted.turn
         entry = self._open_span_of(counted, live)
-        span = entry.span if entry is not None else None
-        if entry is not None and entry.iterations != turn.iterations:
+        span = entry() if entry is not None else None
+        if entry is not None and span is not None and entry.iterations != turn.iterations:
             entry.iterations = turn.iterations
-            entry.span.set_attribute("agent.iterations", turn.iterations)
+            span.set_attribute("agent.iterations", turn.iterations)
         verdict = turn.verdict
         if verdict is None or self._annotated.get(turn) is verdict:
             return
@@ -261,6 +287,13 @@ class TurnSpanProcessor(SpanProcessor):
                 self._report()
         except Exception:
             self._watch.internal_error("the passing of time in the span processor")
+
+    def _forget_lost(self) -> None:
+        while self._lost:
+            lost = self._lost.popleft()
+            assert isinstance(lost, _Live)
+            if self._live.pop(lost.span_id, None) is not None and lost.turn is not None:
+                self._disown(lost.span_id)
 
     def _report(self) -> None:
         unrelated, self._unrelated = self._unrelated, 0
