@@ -120,6 +120,7 @@ class Watch:
         self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
         self.listeners: list[Listener] = []
         self.more_gauges: list[Callable[[], Iterable[GaugeRow]]] = []
+        self.before_gauges: list[Callable[[], None]] = []
         self.window = self.settings.detect.window_seconds
         self.prices = prices or PriceBook(self.settings.own_prices())
         self.agents: dict[str, AgentSeries] = {}
@@ -274,7 +275,12 @@ class Watch:
         return self._label("model", model)
 
     def gauges(self) -> list[GaugeRow]:
-        """Every gauge that is computed at scrape time, those of ``more_gauges`` included."""
+        """Every gauge that is computed at scrape time, those of ``more_gauges`` included.
+
+        Before that, what ``before_gauges`` has may end turns that nothing but the passing of time ends.
+        """
+        for end_what_is_over in self.before_gauges:
+            end_what_is_over()
         now = self.clock()
         with self.lock:
             rows = [row for series in self.agents.values() for row in series.gauges(now)]

@@ -113,6 +113,14 @@ class ToolCallInProgress:
             self._watch.internal_error("a tool's error")
         self._end(self.call, None)
 
+    def unanswered(self) -> None:
+        """Nobody will say what came of it: it counts as having worked, its result as unknown.
+
+        Raises:
+            TurnStopped: The turn is stuck and its guard stops it here.
+        """
+        self._end(self.call, None)
+
     def refused(self, error: Exception) -> None:
         """The tool was kept from running, and this is raised for it. Raises nothing itself."""
         self._error(error, "denied")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any, Final, cast, final
 from turnwatch.core.events import ModelCall
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.watch import Watch
 from turnwatch.errors import TurnStopped
 from turnwatch.guards.frameworks.reported import ReportedTurn, TurnOpener
@@ -20,6 +22,9 @@ from turnwatch.sources.hand import current_turn
 
 # Turns that wait for the results of their tools, all users of one client together.
 MAX_WAITING: Final = 10_000
+# By then no request will bring them: what the reply asked for was the answer itself, as where a tool gives an answer
+# its form, or the agent has given up.
+GIVEN_UP_SECONDS: Final = 600.0
 
 
 @final
@@ -29,11 +34,13 @@ class ClientTurn:
     Attributes:
         reported: Where its calls are counted.
         wire_format: The API it uses.
+        waits_since: When its latest reply asked for tools.
     """
 
     def __init__(self, reported: ReportedTurn, wire_format: WireFormat) -> None:
         self.reported = reported
         self.wire_format = wire_format
+        self.waits_since = 0.0
         self._running: dict[str, ToolCallInProgress] = {}
         self._asked: dict[str, Asked] = {}
         self._tool_calls_before = 0
@@ -104,10 +111,14 @@ class ClientTurn:
             else:
                 running.returned(answered.result)
 
-    def forget(self) -> None:
-        """No further request will come for the calls that were asked for."""
-        self._running.clear()
+    def give_up(self, stop_reason: str) -> None:
+        """End the turn: no request will bring the results of the calls that were asked for."""
+        running, self._running = self._running, {}
         self._asked.clear()
+        for call in running.values():
+            with contextlib.suppress(TurnStopped):
+                call.unanswered()
+        self.reported.close(stop_reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +213,29 @@ class ClientTurns:
             turn.reported.close("user_cancelled" if abandoned else "final_answer")
             return
         dropped: list[ClientTurn] = []
+        watch = self._opener.watch
+        turn.waits_since = watch.clock()
+        if _end_given_up not in watch.before_gauges:
+            watch.before_gauges.append(_end_given_up)
         with self._lock:
             for call_id in waits_for:
                 self._waiting[call_id] = turn
             while len(self._waiting) > MAX_WAITING:
                 dropped.append(self._waiting.popitem(last=False)[1])
         for one in dropped:
-            one.forget()
-            one.reported.close("evicted")
+            one.give_up("evicted")
+
+    def end_given_up(self) -> None:
+        """End the turns that have waited too long for the results of their tools."""
+        watch = self._opener.watch
+        since = watch.clock() - GIVEN_UP_SECONDS
+        given_up: list[ClientTurn] = []
+        with self._lock:
+            while self._waiting and next(iter(self._waiting.values())).waits_since <= since:
+                given_up.append(self._waiting.popitem(last=False)[1])
+        for turn in given_up:
+            with Quietly(watch, "the end of a client's turn"):
+                turn.give_up("unknown")
 
     def failed(self, turn: ClientTurn, call: ModelCall, error: BaseException) -> None:
         """No reply came."""
@@ -221,6 +247,11 @@ class ClientTurns:
 
 
 _all: Final[weakref.WeakSet[ClientTurns]] = weakref.WeakSet()
+
+
+def _end_given_up() -> None:
+    for turns in list(_all):
+        turns.end_given_up()
 
 
 def turn_that_asked(call_id: str) -> ReportedTurn | None:
