@@ -1,9 +1,13 @@
 """The middleware and the callback, with real LangChain agents and LangGraph graphs."""
 
+import asyncio
 from typing import Annotated, TypedDict
+from uuid import uuid4
 
 import pytest
 from langchain.agents import create_agent
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.runnables import RunnableLambda
 from langchain_core.tools import tool as as_tool
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
@@ -212,6 +216,39 @@ async def test_the_callback_counts_a_healthy_turn(model, tool, counts, way):
     assert counts("agent_tokens_total", agent="support-bot", type="output") == 300
     assert counts("agent_turns_total", agent="support-bot", stop_reason="final_answer") == 1
     assert counts("agent_open_turns") == 0
+
+
+async def test_the_callback_keeps_nothing_of_calls_that_are_cancelled(counts):
+    is_asked = asyncio.Event()
+
+    class Waiting(GenericFakeChatModel):
+        async def _agenerate(self, *args, **kwargs):
+            is_asked.set()
+            await asyncio.Event().wait()
+
+    callback = TurnCallback(agent="support-bot")
+    llm = Waiting(messages=iter(()))
+    chain = RunnableLambda(lambda question: question) | llm
+    for asked in (chain, chain, llm):
+        is_asked.clear()
+        run = asyncio.create_task(asked.ainvoke("?", config={"callbacks": [callback]}))
+        await is_asked.wait()
+        run.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await run
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="user_cancelled") == 2
+    assert counts("agent_model_calls_total", agent="support-bot", outcome="error") == 2
+    # LangChain tells nobody that the third, which is in no chain, was cancelled.
+    assert len(callback._runs) == len(callback._turns) == counts("agent_open_turns") == 1
+
+
+async def test_the_callbacks_open_turns_are_bounded(counts, monkeypatch):
+    monkeypatch.setattr("turnwatch.guards.frameworks.langchain_callback.MAX_TURNS", 2)
+    callback = TurnCallback(agent="support-bot")
+    for _ in range(5):
+        callback.on_chain_start(None, {}, run_id=uuid4())
+    assert len(callback._runs) == len(callback._turns) == counts("agent_open_turns") == 2
+    assert counts("agent_turns_total", agent="support-bot", stop_reason="evicted") == 3
 
 
 def test_the_callback_stops_at_a_budget_with_partial_results(model, tool, counts):
