@@ -4,6 +4,7 @@ import pytest
 from claude_agent_sdk import (
     AssistantMessage,
     ClaudeAgentOptions,
+    CLIConnectionError,
     ResultMessage,
     TextBlock,
     ToolUseBlock,
@@ -137,6 +138,26 @@ async def test_replies_of_sub_agents_that_come_mixed_are_counted_once_each(turns
     (turn,) = turns
     assert (turn.iterations, turn.usage.input) == (5, 5000)
     assert turn.usage.output == 200 + 3  # of the sub-agents only what was known when they began
+
+
+async def test_a_turn_ends_where_its_messages_break_off(turns, counts):
+    async def broken():
+        yield _said("m1", TextBlock("Looking."))
+        raise CLIConnectionError("gone")
+
+    with pytest.raises(CLIConnectionError):
+        _ = [message async for message in TurnHooks("boss").watch(broken())]
+    reader = TurnHooks("boss").watch(_stream(_said("m1", TextBlock("Looking.")), _result(output_tokens=200)))
+    await anext(reader)
+    await reader.aclose()
+    _ = [message async for message in TurnHooks("boss").watch(_stream(_said("m1", TextBlock("Looking."))))]
+
+    assert [(turn.stop_reason, turn.iterations, turn.usage.input) for turn in turns] == [
+        ("error", 1, 1000),
+        ("user_cancelled", 1, 1000),
+        ("unknown", 1, 1000),
+    ]
+    assert counts("agent_open_turns") == 0
 
 
 async def test_what_is_said_beside_a_tool_call_is_no_monologue(turns):

@@ -182,15 +182,30 @@ class TurnHooks:
             TurnStopped: The turn was stopped. Behind its last message, or at the reply that passed a limit.
         """
         session_id = ""
-        async for message in messages:
-            session_id = session_id or _session_id(message)
-            if session_id:
-                self._watched.add(session_id)
-            if isinstance(message, AssistantMessage):
-                self._replied(session_id, message)
-            yield message
-            if isinstance(message, ResultMessage):
-                self._result(session_id, message)
+        try:
+            async for message in messages:
+                session_id = session_id or _session_id(message)
+                if session_id:
+                    self._watched.add(session_id)
+                if isinstance(message, AssistantMessage):
+                    self._replied(session_id, message)
+                yield message
+                if isinstance(message, ResultMessage):
+                    self._result(session_id, message)
+        except BaseException as error:  # the command line has failed, or whoever read wants no more
+            self._broken_off(session_id, error)
+            raise
+        self._broken_off(session_id)
+
+    @quiet_hook
+    def _broken_off(self, session_id: str, error: BaseException | None = None) -> None:
+        """End the turn whose result will not come, if there is one."""
+        self._watched.discard(session_id)
+        session = self._sessions.get(session_id)
+        if session is not None:
+            for sub_agent in list(session.replies):
+                self._end_model(session, sub_agent)
+            self._close(session_id, session, stop_reason="unknown", error=error)
 
     @quiet_hook
     def _replied(self, session_id: str, message: AssistantMessage) -> None:
