@@ -120,7 +120,7 @@ class Watch:
         self.on_verdict: list[Callable[[TurnState, Verdict], None]] = []
         self.listeners: list[Listener] = []
         self.more_gauges: list[Callable[[], Iterable[GaugeRow]]] = []
-        self.before_gauges: list[Callable[[], None]] = []
+        self._before_gauges: list[Callable[[], None]] = []
         self.window = self.settings.detect.window_seconds
         self.prices = prices or PriceBook(self.settings.own_prices())
         self.agents: dict[str, AgentSeries] = {}
@@ -274,13 +274,15 @@ class Watch:
         """The label under which this model is counted. The caller holds the lock."""
         return self._label("model", model)
 
-    def gauges(self) -> list[GaugeRow]:
-        """Every gauge that is computed at scrape time, those of ``more_gauges`` included.
+    def before_gauges(self, call: Callable[[], None]) -> None:
+        """Have this called, once, before the gauges are computed: to end turns that only the passing of time ends."""
+        if call not in self._before_gauges:
+            self._before_gauges.append(call)
 
-        Before that, what ``before_gauges`` has may end turns that nothing but the passing of time ends.
-        """
-        for end_what_is_over in self.before_gauges:
-            end_what_is_over()
+    def gauges(self) -> list[GaugeRow]:
+        """Every gauge that is computed at scrape time, those of ``more_gauges`` included."""
+        for call in self._before_gauges:
+            call()
         now = self.clock()
         with self.lock:
             rows = [row for series in self.agents.values() for row in series.gauges(now)]

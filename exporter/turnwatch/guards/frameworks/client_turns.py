@@ -215,8 +215,7 @@ class ClientTurns:
         dropped: list[ClientTurn] = []
         watch = self._opener.watch
         turn.waits_since = watch.clock()
-        if _end_given_up not in watch.before_gauges:
-            watch.before_gauges.append(_end_given_up)
+        watch.before_gauges(_end_given_up)
         with self._lock:
             for call_id in waits_for:
                 self._waiting[call_id] = turn

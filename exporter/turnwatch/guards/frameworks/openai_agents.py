@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from typing import Any, Final, Unpack
 
 from turnwatch.core.events import MISSING, ModelCall
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.guard import Guarding
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.watch import Watch
 from turnwatch.errors import MissingExtraError, TurnStopped
 from turnwatch.guards.frameworks.quiet_hook import quiet_hook
@@ -61,8 +63,8 @@ class TurnHooks(RunHooks[Any]):
     ``TurnStopped`` as well; the SDK puts what the run had produced in its ``run_data``. A nudge is the last item of
     the model's next request, and of nothing that is kept.
 
-    The SDK tells no hook that a run has failed, except for a stop of ours. Such a turn is closed by a later run,
-    when it has been silent for ten minutes. Within ``with turnwatch.turn(...)`` it ends with the block.
+    The SDK tells no hook that a run has failed, except for a stop of ours. Such a turn ends when it has been silent
+    for ten minutes. Within ``with turnwatch.turn(...)`` it ends with the block.
 
     Args:
         agent: The agent's name; that of the run's first agent when left out.
@@ -82,6 +84,7 @@ class TurnHooks(RunHooks[Any]):
         self._opener = TurnOpener(agent, conversation_id, watch, guarding)
         self._runs: dict[tuple[int, int], _Run] = {}  # by the identities of usage and approvals, which a run holds
         self._lock = fork_safe_lock()
+        _all.add(self)
 
     def _run(self, context: Any, agent: Any) -> _Run:
         """The run that this context belongs to."""
@@ -95,10 +98,10 @@ class TurnHooks(RunHooks[Any]):
                 parent=self._caller(usage),
             )
             run = _Run(turn, usage, approvals)
-            for silent in self._silent():
-                silent.turn.close("error")
             with self._lock:
                 self._runs[key] = run
+            self.end_silent()
+            self._opener.watch.before_gauges(_end_silent)
         return run
 
     def _caller(self, usage: object) -> ReportedTurn | None:
@@ -107,8 +110,13 @@ class TurnHooks(RunHooks[Any]):
             runs = reversed(self._runs.values())
             return next((run.turn for run in runs if run.usage is usage and run.tools), None)
 
+    def end_silent(self) -> None:
+        """End the turns of runs of which nothing more is to be expected."""
+        for run in self._silent():
+            with Quietly(self._opener.watch, "the end of a silent run"):
+                run.turn.close("error")
+
     def _silent(self) -> list[_Run]:
-        """The runs of which nothing more is to be expected, taken off the list."""
         before = self._opener.watch.clock() - SILENT_SECONDS
         with self._lock:
             silent = [key for key, run in self._runs.items() if run.turn.state.last_active < before]
@@ -183,6 +191,14 @@ class TurnHooks(RunHooks[Any]):
         run.turn.close(error=stopped)
         self._forget(run)
         return as_agents_exception(stopped)
+
+
+_all: Final[weakref.WeakSet[TurnHooks]] = weakref.WeakSet()
+
+
+def _end_silent() -> None:
+    for hooks in list(_all):
+        hooks.end_silent()
 
 
 def as_agents_exception(stopped: TurnStopped) -> TurnStopped:
