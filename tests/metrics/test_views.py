@@ -9,6 +9,7 @@ import pytest
 from opentelemetry.exporter.prometheus import PrometheusMetricReader
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, Sampler
 from prometheus_client import CollectorRegistry
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -16,7 +17,7 @@ from tests.metrics.behaviour import behave
 
 from turnwatch.core.watch import Watch
 from turnwatch.metrics.catalogue import BY_NAME, CATALOGUE, CLOSED_LABELS
-from turnwatch.metrics.outlet import Outlet, current_trace
+from turnwatch.metrics.outlet import Outlet, sampled_trace
 from turnwatch.settings import Settings
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0"
@@ -35,7 +36,7 @@ class Scraped:
                 self.registry = prometheus_client.REGISTRY
             provider = MeterProvider(metric_readers=[self._reader])
         self.outlet = Outlet(view, registry=self.registry, meter_provider=provider, watch=lambda: self.watch)
-        self.watch = Watch(Settings(), self.outlet.meter, clock=lambda: 1_000.0, exemplar=current_trace)
+        self.watch = Watch(Settings(), self.outlet.meter, clock=lambda: 1_000.0, exemplar=sampled_trace)
         self._provider = provider
         self.server, self._thread = prometheus_client.start_http_server(0, "127.0.0.1", self.registry)
 
@@ -128,22 +129,31 @@ def test_created_series_stand_beside_the_counters(views: dict[str, Scraped]):
     assert 'agent_duplicate_tool_calls_created{agent="bot",tool="search_orders"}' in text
 
 
-def test_exemplars_carry_the_trace_id_in_openmetrics():
+def exemplars_under(sampler: Sampler) -> tuple[set[tuple[str, str]], str]:
+    """(metric, trace id) of every exemplar after a run inside a span, and the id of that one's trace."""
     scraped = Scraped("prometheus")
     try:
-        with TracerProvider().get_tracer("test").start_as_current_span("request") as span:
+        with TracerProvider(sampler=sampler).get_tracer("test").start_as_current_span("request") as span:
             behave(scraped.watch)
-            trace_id = format(span.get_span_context().trace_id, "032x")
-        exemplars = [
+        exemplars = {
             (sample.name, sample.exemplar.labels["trace_id"])
             for family in parse_openmetrics(scraped.text(OPENMETRICS))
             for sample in family.samples
             if sample.exemplar
-        ]
+        }
     finally:
         scraped.close()
+    return exemplars, format(span.get_span_context().trace_id, "032x")
+
+
+def test_exemplars_carry_the_trace_id_in_openmetrics():
+    exemplars, trace_id = exemplars_under(ALWAYS_ON)
     assert ("agent_duplicate_tool_calls_total", trace_id) in exemplars
     assert ("agent_iterations_bucket", trace_id) in exemplars
+
+
+def test_a_trace_that_is_not_sampled_is_no_exemplar():
+    assert exemplars_under(ALWAYS_OFF)[0] == set()
 
 
 def test_every_exposed_series_is_in_the_catalogue(views: dict[str, Scraped]):

@@ -174,7 +174,7 @@ def _install(
         _outlet = kept = outlet
     else:
         kept.show_again()
-    watch = Watch(settings, kept.meter, exemplar=current_trace, before=known_watch())
+    watch = Watch(settings, kept.meter, exemplar=sampled_trace, before=known_watch())
     if settings.semconv_metrics and view == "otel":
         watch.listeners.append(SemconvMetrics(meter_provider))
     watch.on_verdict.append(VerdictLog(current_trace))
@@ -202,10 +202,10 @@ def first_use() -> Watch:
             _outlet = Outlet(registry=CollectorRegistry(), alone=True)
             metrics_fault = f"the metrics, which are in this process's turnwatch.metrics_registry() only: {error}"
     try:
-        watch = Watch(settings, _outlet.meter, exemplar=current_trace)
+        watch = Watch(settings, _outlet.meter, exemplar=sampled_trace)
     except SettingsError as error:
         settings = settings.model_copy(update={"prices_file": None})
-        watch = Watch(settings, _outlet.meter, exemplar=current_trace)
+        watch = Watch(settings, _outlet.meter, exemplar=sampled_trace)
         faults.append(f"prices_file: published prices are used: {error}")
     watch.on_verdict.append(VerdictLog(current_trace))
     if metrics_fault:
@@ -226,6 +226,13 @@ def current_trace() -> Exemplar | None:
     if not context.is_valid:
         return None
     return {"trace_id": format(context.trace_id, "032x"), "span_id": format(context.span_id, "016x")}
+
+
+def sampled_trace() -> Exemplar | None:
+    """The same for exemplars: of a span that is sampled, because the others are nowhere to be looked up."""
+    trace: Any = sys.modules.get("opentelemetry.trace")
+    is_sampled = trace is not None and trace.get_current_span().get_span_context().trace_flags.sampled
+    return current_trace() if is_sampled else None
 
 
 def metrics_registry() -> CollectorRegistry:

@@ -218,7 +218,7 @@ class TurnSpanProcessor(SpanProcessor):
         return False
 
     def _follow_default_watch(self) -> None:
-        """Go over to the watch that a later ``configure`` made; turns that are open stay where they are."""
+        """Go over to the watch that a later ``configure`` made. What is open ends here, and goes on as new turns there."""
         if self._given_watch is None:
             watch = default_watch()
             if watch is not self._watch:
