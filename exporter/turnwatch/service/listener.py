@@ -22,7 +22,8 @@ _HEADER_BYTES: Final = 65_536
 KEEP_ALIVE_SECONDS: Final = 75
 """For how long a connection stays open over which nothing comes."""
 _MOST_PIPELINED: Final = 32
-# How much of a body that nobody wants is still read, so that its sender gets to see the answer.
+# How much of a body that nobody wants is still read, so that its sender gets to see the answer, and how long a pause
+# in it is waited for.
 _LINGER_BYTES: Final = 33_554_432
 _LINGER_SECONDS: Final = 2.0
 
@@ -82,7 +83,7 @@ class Listener(uvicorn.Server):
         self._handshake_seconds = limits.header_timeout_s
         super().__init__(
             uvicorn.Config(
-                _LastingConnection(app),
+                _LastingConnection(app, limits.body_timeout_s),
                 http=Protocol,
                 ws="none",
                 lifespan="off",
@@ -140,10 +141,14 @@ class _LastingConnection:
 
     Such an answer is sent at once, then some more of the body is read, and the connection closes. Closing while the
     client still sends would reset the connection, and with it would go the answer that the client did not read yet.
+
+    Args:
+        body_seconds: For how long a body is read after its answer, as long as it comes.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, body_seconds: float) -> None:
         self._app = app
+        self._body_seconds = body_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         more_body = any(
@@ -164,9 +169,10 @@ class _LastingConnection:
                 await send({**message, "more_body": True})
                 left = _LINGER_BYTES
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LINGER_SECONDS):
+                    async with asyncio.timeout(self._body_seconds):
                         while more_body and left > 0:
-                            left -= len((await watched()).get("body", b""))
+                            read = await asyncio.wait_for(watched(), _LINGER_SECONDS)
+                            left -= len(read.get("body", b""))
                 message = {"type": "http.response.body"}
             await send(message)
 
