@@ -4,6 +4,7 @@ import json
 import socket
 
 import pytest
+from tests.ports import kept_port
 from tests.top.servers import Agents, Pages
 from typer.testing import CliRunner
 
@@ -20,11 +21,12 @@ def as_wide_as_it_wants(monkeypatch):
 
 @pytest.fixture
 def agents():
-    exporter = Agents()
-    exporter.loop("support-bot", "search_orders", rounds=5)
-    exporter.work("billing-bot", "get_invoice", questions=3)
-    yield exporter
-    exporter.close()
+    with kept_port() as port:
+        exporter = Agents(port)
+        exporter.loop("support-bot", "search_orders", rounds=5)
+        exporter.work("billing-bot", "get_invoice", questions=3)
+        yield exporter
+        exporter.close()
 
 
 @pytest.fixture

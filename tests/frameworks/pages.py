@@ -2,11 +2,12 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from tests.ports import kept_port
 
 from frameworks import stub_model
 from frameworks.served import total
@@ -84,21 +85,21 @@ class Shown:
 
 def run(page: str, model: stub_model.StubModel, home: Path, *parts: str) -> list[Shown]:
     """Run code of a page as one script, and scrape it after each part."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     script = home / "agent.py"
-    script.write_text("".join(part.replace("port=9464", f"port={port}") + _SCRAPE.format(port=port) for part in parts))
-    ran = subprocess.run(
-        [sys.executable, "-W", "ignore", str(script)],
-        env=surroundings(model, home) | exports(page),
-        cwd=home,
-        input="\n" * len(parts),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    with kept_port() as port:
+        script.write_text(
+            "".join(part.replace("port=9464", f"port={port}") + _SCRAPE.format(port=port) for part in parts)
+        )
+        ran = subprocess.run(
+            [sys.executable, "-W", "ignore", str(script)],
+            env=surroundings(model, home) | exports(page),
+            cwd=home,
+            input="\n" * len(parts),
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
     assert ran.returncode == 0, ran.stderr[-4000:]
     shown = re.findall(r"--- waiting\n(.*?)--- end\n--- ended\n(.*?)--- end\n", ran.stdout, re.DOTALL)
     return [Shown(ended, waiting) for waiting, ended in shown]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from misbehaving_agents import BEHAVIOURS
+from tests.ports import kept_port
 
 from turnwatch.demo.servers import serving
 from turnwatch.pack.render import rule_file
@@ -49,13 +50,13 @@ def process(*arguments):
             running.stdin.close()
 
 
-def idle_process(port="0"):
+def idle_process(port):
     """A process whose agents do nothing."""
     program = (
         "import sys, turnwatch as tw; server, _ = tw.start_metrics_server(port=int(sys.argv[1]));"
         "print(server.server_port, flush=True); sys.stdin.read()"
     )
-    return process("-c", program, port)
+    return process("-c", program, str(port))
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +71,8 @@ def servers(tmp_path_factory):
 def port_of_gone(servers):
     """The port of a process that Prometheus has scraped and that is gone; the agents misbehave by then."""
     script = Path(__file__).with_name("misbehaving_agents.py")
-    with process(str(script), str(WINDOW_SECONDS)) as (agents, port):
-        with idle_process() as (_, port_of_idle):
+    with kept_port() as port_of_idle, process(str(script), str(WINDOW_SECONDS)) as (agents, port):
+        with idle_process(port_of_idle):
             servers.scrape({"agents": f"127.0.0.1:{port}", "idle": f"127.0.0.1:{port_of_idle}"})
         agents.stdin.write("go\n")
         agents.stdin.flush()

@@ -38,7 +38,7 @@ class Service:
         return requests.post(self.http + path, data=body, headers=headers, timeout=30, **more)
 
     def metrics(self) -> dict[tuple[str, frozenset], float]:
-        text = requests.get(f"{self.metrics_at}/metrics", timeout=10).text
+        text = requests.get(f"{self.metrics_at}/metrics", timeout=30).text
         return {
             (sample.name, frozenset(sample.labels.items())): sample.value
             for family in text_string_to_metric_families(text)
@@ -111,6 +111,8 @@ class Downstream:
     url: str = ""
     got: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     refused: int = 0
+    came: list[float] = field(default_factory=list)
+    """When each request came that was taken, on the clock of ``time.monotonic``."""
     answers: list[tuple[int, dict[str, str]]] = field(default_factory=list)
     """Answers to give before 200; the last one stays as long as ``keeps_refusing``."""
     keeps_refusing: bool = False
@@ -122,7 +124,8 @@ class Downstream:
 
     def forget(self) -> None:
         """Begin anew."""
-        self.got, self.answers, self.refused, self.keeps_refusing, self.delay = [], [], 0, False, 0.0
+        self.got, self.came, self.answers = [], [], []
+        self.refused, self.keeps_refusing, self.delay = 0, False, 0.0
 
     @property
     def bodies(self) -> list[bytes]:
@@ -149,6 +152,7 @@ def downstream(port=0):
                     kept.refused += 1
                 else:
                     named = {name.lower(): value for name, value in self.headers.items()}
+                    kept.came.append(time.monotonic())
                     kept.got.append((self.path, named, body))
             self.send_response(status)
             for name, value in headers.items():
@@ -189,13 +193,7 @@ def downstream(port=0):
         thread.join()
 
 
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
-
-
-def eventually(condition, seconds=20.0):
+def eventually(condition, seconds=60.0):
     """The condition's first true value; fails when there is none in time."""
     until = time.monotonic() + seconds
     while not (value := condition()):

@@ -42,24 +42,24 @@ METADATA = (("authorization", "Bearer t"),)
 def refusal(channel, body, metadata=METADATA, **more):
     call = channel.unary_unary(EXPORT)
     with pytest.raises(grpc.RpcError) as refused:
-        call(body, metadata=metadata, timeout=10, **more)
+        call(body, metadata=metadata, timeout=30, **more)
     return refused.value
 
 
 def test_traces_are_counted(service, channel):
-    answer = TraceServiceStub(channel).Export(turn_request("over grpc", calls=5), metadata=METADATA, timeout=10)
+    answer = TraceServiceStub(channel).Export(turn_request("over grpc", calls=5), metadata=METADATA, timeout=30)
     assert not answer.HasField("partial_success")
     assert service.metric("agent_duplicate_tool_calls_total", agent="over grpc") == 3
 
 
 def test_logs_are_taken(channel):
     request = ExportLogsServiceRequest.FromString(log_body())
-    answer = LogsServiceStub(channel).Export(request, metadata=METADATA, timeout=10)
+    answer = LogsServiceStub(channel).Export(request, metadata=METADATA, timeout=30)
     assert not answer.HasField("partial_success")
 
 
 def test_a_span_with_too_many_attributes_is_rejected(channel):
-    answer = TraceServiceStub(channel).Export(turn_request(calls=1, more=60), metadata=METADATA, timeout=10)
+    answer = TraceServiceStub(channel).Export(turn_request(calls=1, more=60), metadata=METADATA, timeout=30)
     assert answer.partial_success.rejected_spans == 1
 
 
@@ -88,7 +88,7 @@ def test_a_body_that_would_decode_to_too_many_objects_is_refused(channel):
 def test_metrics_are_not_a_service_where_nothing_is_passed_on(channel):
     call = channel.unary_unary("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export")
     with pytest.raises(grpc.RpcError) as refused:
-        call(b"", metadata=METADATA, timeout=10)
+        call(b"", metadata=METADATA, timeout=30)
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -13,23 +13,36 @@ import time
 import grpc
 import pytest
 import requests
+from tests.ports import kept_port
 from tests.service.bodies import as_json, log_body, turn_body, turn_request
-from tests.service.running import JSON, PROTOBUF, downstream, eventually, free_port, serving
+from tests.service.running import JSON, PROTOBUF, downstream, eventually, serving
 
 
 @pytest.fixture(scope="module")
 def running(tmp_path_factory):
     folder = tmp_path_factory.mktemp("service")
-    limits = {"forward_headers": '{"x-api-key": "k"}', "forward_give_up_s": 6, "token": "t"}
+    limits = {"forward_headers": '{"x-api-key": "k"}', "token": "t"}
     with downstream() as receiver, serving(folder, "--forward", receiver.url + "/", grpc=True, **limits) as service:
         yield Passing(service, receiver)
 
 
 @pytest.fixture
 def passing(running):
-    running.receiver.forget()
-    running.begin()
-    return running
+    return running.begun()
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("impatient")
+    limits = {"forward_give_up_s": 2, "token": "t"}
+    with downstream() as receiver, serving(folder, "--forward", receiver.url, **limits) as service:
+        yield Passing(service, receiver)
+
+
+@pytest.fixture
+def giving_up(impatient):
+    """The same, but what is two seconds old is given up."""
+    return impatient.begun()
 
 
 @pytest.fixture
@@ -44,8 +57,11 @@ class Passing:
     def __init__(self, service, receiver):
         self.service, self.receiver = service, receiver
 
-    def begin(self):
+    def begun(self):
+        """Itself, with nothing counted and nothing received so far."""
+        self.receiver.forget()
         self._before = self.service.metrics()
+        return self
 
     def post(self, body, headers=PROTOBUF, path="/v1/traces"):
         return self.service.post(body, {**headers, "authorization": "Bearer t"}, path).status_code
@@ -102,7 +118,7 @@ def test_what_comes_over_grpc_is_passed_on_over_http(passing):
     body = turn_body()
     with grpc.insecure_channel(passing.service.grpc) as channel:
         export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
-        export(body, metadata=(("authorization", "Bearer t"),), timeout=10)
+        export(body, metadata=(("authorization", "Bearer t"),), timeout=30)
     eventually(lambda: passing.receiver.bodies == [body])
     assert passing.receiver.got[0][1]["content-type"] == "application/x-protobuf"
 
@@ -124,21 +140,21 @@ def test_a_receiver_that_is_busy_is_asked_again(passing, status):
 
 def test_retry_after_is_waited_for_by_every_sender(passing):
     passing.receiver.answers = [(503, {"retry-after": "2"})]
+    before = time.monotonic()
     passing.post(turn_body())
     eventually(lambda: passing.receiver.refused == 1)
-    asked = time.monotonic()
     passing.post(turn_body())
     eventually(lambda: len(passing.receiver.got) == 2)
-    assert time.monotonic() - asked > 1.5
+    assert min(passing.receiver.came) - before > 2
 
 
 @pytest.mark.parametrize("asked_for", ["86400", "9" * 400], ids=["a day", "for ever"])
-def test_a_receiver_that_asks_for_very_long_is_asked_again_once_all_that_waited_is_given_up(passing, asked_for):
-    passing.receiver.answers = [(503, {"retry-after": asked_for})]
-    passing.post(turn_body())
-    eventually(lambda: passing.dropped(reason="expired") == 4)
-    passing.post(turn_body())
-    eventually(lambda: passing.forwarded() == 4)
+def test_a_receiver_that_asks_for_very_long_is_asked_again_once_all_that_waited_is_given_up(giving_up, asked_for):
+    giving_up.receiver.answers = [(503, {"retry-after": asked_for})]
+    giving_up.post(turn_body())
+    eventually(lambda: giving_up.dropped(reason="expired") == 4)
+    giving_up.post(turn_body())
+    eventually(lambda: giving_up.forwarded() == 4)
 
 
 @pytest.mark.parametrize("status", [400, 401, 404, 413, 301])
@@ -164,15 +180,18 @@ def test_a_password_in_the_receivers_address_is_sent_and_not_logged(tmp_path, re
     assert "s3cr" not in said
 
 
-def test_what_is_too_old_is_given_up(passing):
-    passing.receiver.answers, passing.receiver.keeps_refusing = [(503, {})], True
-    passing.post(turn_body())
-    eventually(lambda: passing.dropped(reason="expired") == 4)
+def test_what_is_too_old_is_given_up(giving_up):
+    giving_up.receiver.answers, giving_up.receiver.keeps_refusing = [(503, {})], True
+    giving_up.post(turn_body())
+    eventually(lambda: giving_up.dropped(reason="expired") == 4)
 
 
 def test_a_receiver_that_is_gone_and_comes_back_misses_only_what_was_counted(tmp_path):
-    port, sent = free_port(), 60
-    with serving(tmp_path, "--forward", f"http://127.0.0.1:{port}", forward_queue_bytes=20_000) as service:
+    sent = 60
+    with (
+        kept_port() as port,
+        serving(tmp_path, "--forward", f"http://127.0.0.1:{port}", forward_queue_bytes=20_000) as service,
+    ):
         with downstream(port):
             assert service.post(turn_body()).status_code == 200
             eventually(lambda: forwarded(service) == 4)
@@ -200,11 +219,11 @@ def test_sigterm_sends_what_waits(tmp_path, receiver):
 
 def test_draining_is_seen_at_readyz_and_ends_in_time(tmp_path, receiver):
     receiver.answers, receiver.keeps_refusing = [(503, {})], True
-    with serving(tmp_path, "--forward", receiver.url, drain_timeout_s=3) as service:
+    with serving(tmp_path, "--forward", receiver.url, drain_timeout_s=5) as service:
         service.post(turn_body())
         eventually(lambda: receiver.refused)
         service.process.send_signal(signal.SIGTERM)
-        eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=5).status_code == 503)
+        eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=30).status_code == 503)
         with pytest.raises(requests.ConnectionError):
             eventually(lambda: service.post(turn_body()).status_code == 0)
         assert service.process.wait(20) == 0
@@ -216,7 +235,7 @@ def test_a_second_signal_ends_the_draining(tmp_path, receiver):
         service.post(turn_body())
         eventually(lambda: receiver.refused)
         service.process.send_signal(signal.SIGTERM)
-        eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=5).status_code == 503)
+        eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=30).status_code == 503)
         assert service.stop(signal.SIGINT) == 0
 
 
@@ -228,16 +247,17 @@ def test_a_request_under_way_is_finished_before_the_end(tmp_path, receiver):
         def slowly():
             yield body[:10]
             begun.set()
-            go_on.wait(10)
+            go_on.wait(60)
             yield body[10:]
 
         answers = []
         sender = threading.Thread(target=lambda: answers.append(service.post(slowly())))
         sender.start()
-        begun.wait(10)
-        time.sleep(0.2)
+        begun.wait(60)
+        # What is connected later is answered later: by now the service reads the other's body.
+        assert requests.get(f"{service.http}/healthz", timeout=30).ok
         service.process.send_signal(signal.SIGTERM)
-        eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=5).status_code == 503)
+        eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=30).status_code == 503)
         go_on.set()
         sender.join()
         assert answers[0].status_code == 200

@@ -94,6 +94,6 @@ def test_a_client_that_never_ends_its_tls_handshake_is_not_waited_for(tmp_path, 
     with serving(tmp_path, "--tls-certificate", chain, "--tls-key", key, grpc=True, header_timeout_s=0.5) as service:
         for port in (service.port, int(service.grpc.rpartition(":")[2])):
             # Left alone, uvicorn would wait for a minute and gRPC for two.
-            with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+            with socket.create_connection(("127.0.0.1", port), timeout=50) as client:
                 client.sendall(begins)
                 assert client.recv(1) == b""

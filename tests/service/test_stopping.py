@@ -19,7 +19,7 @@ from turnwatch.service.run import Places, run_service
 from turnwatch.sources.spans.assembly import Assembler
 
 def flush(self):
-    print(urllib.request.urlopen(where[0], timeout=10).status)
+    print(urllib.request.urlopen(where[0], timeout=30).status)
 
 def started(addresses):
     where.append(addresses.metrics + "/metrics")
@@ -44,21 +44,23 @@ def test_no_port_takes_requests_while_another_finishes_its_last(tmp_path):
     def slowly():
         yield body[:10]
         begun.set()
-        go_on.wait(30)
+        go_on.wait(60)
         yield body[10:]
 
     answers = []
     with serving(tmp_path, grpc=True) as service:
         sender = threading.Thread(target=lambda: answers.append(service.post(slowly())))
         sender.start()
-        begun.wait(10)
+        begun.wait(60)
+        # What is connected later is answered later: by now the service reads the other's body.
+        assert requests.get(f"{service.http}/healthz", timeout=30).ok
         with grpc.insecure_channel(service.grpc) as channel:
             export = channel.unary_unary("/opentelemetry.proto.collector.trace.v1.TraceService/Export")
-            export(body, timeout=10)
+            export(body, timeout=30)
             service.process.send_signal(signal.SIGTERM)
-            eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=5).status_code == 503)
+            eventually(lambda: requests.get(f"{service.metrics_at}/readyz", timeout=30).status_code == 503)
             with pytest.raises(grpc.RpcError):
-                eventually(lambda: export(body, timeout=10) is None, seconds=10)
+                eventually(lambda: export(body, timeout=30) is None)
         assert sender.is_alive()
         go_on.set()
         sender.join()

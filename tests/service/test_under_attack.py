@@ -17,8 +17,9 @@ import zlib
 import grpc
 import pytest
 import requests
+from tests.ports import kept_port
 from tests.service.bodies import as_json, orphans_body, turn_body, turn_request
-from tests.service.running import JSON, PROTOBUF, eventually, free_port, serving
+from tests.service.running import JSON, PROTOBUF, eventually, serving
 
 LARGEST = 16_777_216
 MOST_MEMORY_MB = 300
@@ -29,11 +30,12 @@ RETRYABLE = {429, 503}
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     """With gRPC, and a forward queue that nobody empties: both take memory as well."""
-    nowhere = f"http://127.0.0.1:{free_port()}"
     folder = tmp_path_factory.mktemp("service")
     limits = {"body_timeout_s": 4, "header_timeout_s": 4, "drain_timeout_s": 0}
-    with serving(folder, "--forward", nowhere, grpc=True, traced=False, **limits) as running:
-        yield running
+    with kept_port() as nobodys:
+        forward = ("--forward", f"http://127.0.0.1:{nobodys}")
+        with serving(folder, *forward, grpc=True, traced=False, **limits) as running:
+            yield running
 
 
 class GoodClient:
@@ -278,13 +280,13 @@ def send_what_is_taken(connection, content):
     ids=["header", "trailer", "chunk extension"],
 )
 def test_headers_without_an_end(service, good, begun):
-    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         send_what_is_taken(connection, HEAD + begun + b"a" * 50_000_000)
         assert first_line(connection) in {b"HTTP/1.1 400", b""}
 
 
 def test_many_headers_that_are_no_end_of_them(service, good):
-    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         send_what_is_taken(connection, HEAD + b"x: y\r\n" * 5_000_000)
         assert first_line(connection) in {b"HTTP/1.1 400", b""}
 

@@ -1,14 +1,16 @@
 """Servers that top looks at."""
 
 import pytest
+from tests.ports import kept_port
 from tests.top.servers import Agents, Pages
 
 
 @pytest.fixture
 def agents():
-    exporter = Agents()
-    yield exporter
-    exporter.close()
+    with kept_port() as port:
+        exporter = Agents(port)
+        yield exporter
+        exporter.close()
 
 
 @pytest.fixture

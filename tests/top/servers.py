@@ -21,13 +21,13 @@ class Agents:
     ``loop`` lets an agent ask for the same again and again, in an open turn; ``work`` lets one have turns that end.
     """
 
-    def __init__(self, port=0):
+    def __init__(self, port):
         store = Store()
         self.watch = Watch(Settings(), store)
         registry = CollectorRegistry()
         registry.register(StoreCollector(store, lambda: self.watch))
         self._server, self._thread = prometheus_client.start_http_server(port, "127.0.0.1", registry)
-        self.port = self._server.server_port
+        self.port = port
         self._turns = {}
 
     @property

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.ports import kept_port
 from tests.top.servers import Agents, until
 
 pytestmark = pytest.mark.skipif(
@@ -88,9 +89,24 @@ class Terminal:
 
         return until(holds, lambda: f"{texts} without {without} on\n{self.screen()}")
 
-    def rows(self):
-        """The agents' names in the order in which they are shown."""
-        return [line.split()[1] for line in self.screen().splitlines() if line.startswith(("STUCK ", "busy ", "idle "))]
+    def shows_agents(self, *names):
+        """Wait for these agents, in this order: what is new may be drawn at the top and not yet below."""
+
+        def shown():
+            lines = self.screen().splitlines()
+            return [line.split()[1] for line in lines if line.startswith(("STUCK ", "busy ", "idle "))]
+
+        until(lambda: shown() == list(names), lambda: f"{names} in this order on\n{self.screen()}")
+
+    def drawn(self):
+        """The screen, once all of it is drawn."""
+        screens = [""]
+
+        def stands_still():
+            screens.append(self.screen())
+            return screens[-1] == screens[-2] and screens[-1]
+
+        return until(stands_still, lambda: f"the screen to stand still:\n{screens[-1]}")
 
     def keys_are_as_before(self):
         """Let the shell say that keys are echoed and come in lines, as they did."""
@@ -131,19 +147,19 @@ def at_work(agents):
 def test_a_stuck_agent_is_seen_sorted_filtered_and_left_in_order(terminal, at_work):
     terminal.run(*COMMAND, "--interval", "200ms", at_work.url)
     screen = terminal.shows(
-        "STUCK support-bot", "billing-bot", "search_orders", "1 stuck", "stale_repeat", "rates over"
+        "STUCK support-bot", "billing-bot", "search_orders", "1 stuck", "stale_repeat", "rates over", "q quit"
     )
     assert len(screen.splitlines()) == 24
     assert "q quit" in screen.splitlines()[-1]
-    assert terminal.rows() == ["support-bot", "billing-bot"]
+    terminal.shows_agents("support-bot", "billing-bot")
     assert terminal.is_drawn_on
 
     terminal.press("N")
     terminal.shows("by AGENT")
-    assert terminal.rows() == ["billing-bot", "support-bot"]
+    terminal.shows_agents("billing-bot", "support-bot")
     terminal.press("r")
     terminal.shows("by AGENT reversed")
-    assert terminal.rows() == ["support-bot", "billing-bot"]
+    terminal.shows_agents("support-bot", "billing-bot")
 
     terminal.press("/")
     terminal.press("-l", "BILL")
@@ -175,7 +191,7 @@ def test_paused_it_stands_still_and_its_keys_still_work(terminal, at_work):
     terminal.shows("STUCK support-bot")
     terminal.press("Space")
     terminal.shows("PAUSED")
-    before = terminal.screen()
+    before = terminal.drawn()
     counted = at_work.watch.gauges  # the agents go on meanwhile
     until(lambda: any(value > 20 for name, _, value in counted() if name == "agent_turn_tool_calls_max"), "more calls")
     assert terminal.screen() == before
@@ -219,18 +235,19 @@ def test_told_to_end_it_leaves_the_terminal_in_order(terminal, at_work, number):
 
 
 def test_a_source_that_dies_is_named_and_one_that_comes_back_is_shown_again(terminal):
-    first = Agents()
-    first.loop("support-bot", "search_orders", rounds=5)
-    terminal.run(*COMMAND, "--interval", "200ms", first.url)
-    terminal.shows("STUCK support-bot", "1 up")
-    first.close()
-    terminal.shows("1 DOWN", "gone  support-bot", "Connection refused")
-    again = Agents(first.port)
-    again.loop("support-bot", "search_orders", rounds=2)
-    try:
-        terminal.shows("support-bot", "1 up", "back:", without=["DOWN", "gone "])
-    finally:
-        again.close()
+    with kept_port() as port:
+        first = Agents(port)
+        first.loop("support-bot", "search_orders", rounds=5)
+        terminal.run(*COMMAND, "--interval", "200ms", first.url)
+        terminal.shows("STUCK support-bot", "1 up")
+        first.close()
+        terminal.shows("1 DOWN", "gone  support-bot", "Connection refused")
+        again = Agents(port)
+        again.loop("support-bot", "search_orders", rounds=2)
+        try:
+            terminal.shows("support-bot", "1 up", "back:", without=["DOWN", "gone "])
+        finally:
+            again.close()
 
 
 def test_a_slow_source_does_not_hold_up_the_keys(terminal, agents, pages):
@@ -251,7 +268,7 @@ def test_hostile_names_stay_in_their_cells(terminal, agents):
         agents.loop(name, "tool\x07", rounds=1)
     agents.loop("support-bot", "search_orders", rounds=5)
     terminal.run(*COMMAND, "--sort", "agent", agents.url)
-    screen = terminal.shows("STUCK support-bot", "[bold red]x", "tab�and�lin", "日本語エ")
+    screen = terminal.shows("STUCK support-bot", "[bold red]x", "tab�and�lin", "日本語エ", "q quit")
     assert screen.startswith("turnwatch top")
     assert sum(line.startswith(("busy", "STUCK")) for line in screen.splitlines()) == 5
 

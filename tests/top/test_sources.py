@@ -1,10 +1,12 @@
 """Sources over real HTTP: what they are, what they give, and what goes wrong with them."""
 
+import contextlib
 import json
 import socket
 import threading
 
 import pytest
+from tests.ports import kept_port
 from tests.top.servers import Agents, until
 
 from turnwatch import http_answer
@@ -166,8 +168,9 @@ def test_a_source_that_answers_a_byte_at_a_time_is_given_up():
             with connection:
                 connection.recv(4096)
                 connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
-                while not enough.wait(0.02):
-                    connection.send(b"#")
+                with contextlib.suppress(OSError):  # whoever asked has gone
+                    while not enough.wait(0.02):
+                        connection.send(b"#")
 
         thread = threading.Thread(target=drip)
         thread.start()
@@ -205,18 +208,19 @@ def test_an_endless_answer_is_given_up(pages, monkeypatch):
 
 
 def test_an_exporter_that_restarts_on_the_same_port_goes_on_where_it_was():
-    first = Agents()
-    first.loop("a", "search", rounds=5)
-    exporter = source(first.url)
-    exporter.read()
-    first.loop("a", "search", rounds=1)
-    before = exporter.read().tallies["agent_spend_usd_total"]["a",]
-    first.close()
-    assert look(exporter)[0] is None
-    again = Agents(first.port)
-    again.loop("a", "search", rounds=2)
-    reading = exporter.read()
-    again.close()
+    with kept_port() as port:
+        first = Agents(port)
+        first.loop("a", "search", rounds=5)
+        exporter = source(first.url)
+        exporter.read()
+        first.loop("a", "search", rounds=1)
+        before = exporter.read().tallies["agent_spend_usd_total"]["a",]
+        first.close()
+        assert look(exporter)[0] is None
+        again = Agents(port)
+        again.loop("a", "search", rounds=2)
+        reading = exporter.read()
+        again.close()
     assert reading.tallies["agent_spend_usd_total"]["a",] == pytest.approx(3 * before)
     assert reading.restarts == 1
 

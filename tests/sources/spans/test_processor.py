@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
+from tests.ports import kept_port
 from tests.sources.spans.corpus import CountingMeter, added_up, cases, found_in
 from tests.sources.spans.replay import replay
 
@@ -442,16 +443,15 @@ def test_instrumenting_twice_with_a_port_serves_once(monkeypatch):
     servers = []
     serve = outlet.start_metrics_server
     monkeypatch.setattr(outlet, "start_metrics_server", lambda port, host: servers.append(serve(port, host)))
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     provider = TracerProvider(shutdown_on_exit=False)
-    processor = instrument(provider, port=port)
-    try:
-        assert instrument(provider, port=port) is processor
-        assert len(servers) == 1
-    finally:
-        processor.shutdown()
-        for server, thread in servers:
-            server.shutdown()
-            server.server_close()
-            thread.join(10)
+    with kept_port() as port:
+        processor = instrument(provider, port=port)
+        try:
+            assert instrument(provider, port=port) is processor
+            assert len(servers) == 1
+        finally:
+            processor.shutdown()
+            for server, thread in servers:
+                server.shutdown()
+                server.server_close()
+                thread.join(10)
