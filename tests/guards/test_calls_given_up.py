@@ -71,22 +71,24 @@ async def test_when_the_first_caller_is_cancelled_one_of_the_others_runs_the_too
 
 
 async def test_a_write_that_outlives_its_cancelled_caller_invalidates_when_it_is_done(watch):
-    stock, go_on, done = [1], threading.Event(), threading.Event()
+    stock, begun, go_on = [1], threading.Event(), threading.Event()
 
     def write() -> None:
+        begun.set()
         go_on.wait(10)
         stock[0] = 2
 
     gateway = tw.ToolGateway(impls={"write": write, "read": lambda: stock[0]}, watch=watch)
     async with tw.turn("a", watch=watch):
         writing = asyncio.create_task(gateway.acall("write"))
-        await asyncio.sleep(0.01)
+        while not begun.is_set():
+            await asyncio.sleep(0.001)
         await cancelled(writing)
         epoch = gateway._shared.results.epoch
         assert await gateway.acall("read") == 1
         go_on.set()
         while gateway._shared.results.epoch == epoch:
-            done.wait(0.001)
+            time.sleep(0.001)
         assert await gateway.acall("read") == 2
 
 
