@@ -20,11 +20,11 @@ def worker(calls: int) -> None:
     state.end()
 
 
-def wait_for(text: str, seconds: float = 8.0) -> str:
+def wait_for(*texts: str, seconds: float = 30.0) -> str:
     deadline = time.monotonic() + seconds
     while True:
         scraped = generate_latest(tw.metrics_registry()).decode()
-        if text in scraped or time.monotonic() > deadline:
+        if all(text in scraped for text in texts) or time.monotonic() > deadline:
             return scraped
         time.sleep(0.05)
 
@@ -48,13 +48,13 @@ def main() -> None:
 def show(parent: tw.TurnState, workers: list[int]) -> None:
     parent.end("user_cancelled")
     print("### both alive")
-    wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 5.0')
-    print(wait_for('agent_open_turns{agent="bot"} 2.0'))
+    both = 'agent_duplicate_tool_calls_total{agent="bot",tool="search"} 4.0'
+    print(wait_for(both, 'agent_turn_identical_calls_max{agent="bot",tool="search"} 5.0'))
     os.kill(workers[0], signal.SIGKILL)
     os.waitpid(workers[0], 0)
     workers.pop(0)
     print("### one killed")
-    print(wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 3.0', 0.0))
+    print(wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 3.0', seconds=0))
     print("### window over")
     print(wait_for('agent_turn_identical_calls_max{agent="bot",tool="search"} 0.0'))
 
