@@ -3,6 +3,14 @@
 import os
 
 
+def read_until(terminal: int, text: bytes) -> bytes:
+    """Everything that comes until this text has come."""
+    shown = b""
+    while text not in shown:
+        shown += os.read(terminal, 4096)
+    return shown
+
+
 def read_to_end(terminal: int) -> bytes:
     """Everything that comes until the program's end of the terminal is closed."""
     shown = b""

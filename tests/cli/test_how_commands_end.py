@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from click.testing import Result
-from terminals import read_to_end
+from terminals import read_to_end, read_until
 from typer.testing import CliRunner
 
 from turnwatch.cli import app_for
@@ -238,9 +238,7 @@ def test_a_signal_leaves_the_terminal_as_it_was(name: str, tmp_path: Path):
         # What measures coverage has its own way to end on a signal.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
         os.execve(sys.executable, [sys.executable, "-m", "turnwatch", "scan", str(pipe)], environment)
-    seen = b""
-    while _HIDE not in seen:  # from then on it waits for somebody to write to the pipe
-        seen += os.read(terminal, 4096)
+    seen = read_until(terminal, _HIDE)  # from then on it waits for somebody to write to the pipe
     os.kill(pid, number)
     seen += read_to_end(terminal)
     os.close(terminal)
