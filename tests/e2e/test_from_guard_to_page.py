@@ -3,7 +3,7 @@
 import turnwatch as tw
 from turnwatch.core.watch import Watch
 
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 60
 
 
 def test_a_guard_that_pages_reaches_the_webhook_through_alertmanager(servers):
