@@ -41,9 +41,19 @@ conversation ids in it. Let a NetworkPolicy or firewall admit Prometheus alone.
 `start_metrics_server` raises `OSError` where the port is taken; catch it where the agent is to start all the same.
 `instrument(port=...)` logs it, and the agent goes on without a port.
 
-Workers of one server (gunicorn, uvicorn) cannot all listen on one port. Set `PROMETHEUS_MULTIPROC_DIR` to an empty
-folder that is there before the first one starts, and mount the application: whichever worker is asked answers for all.
-Counters and histograms are added up; of gauges named `_max` the largest is taken.
+## Workers of one server
+
+Workers (gunicorn, uvicorn, Celery) cannot all listen on one port, and a process that was forked counts into memory of
+its own, which is not on its parent's page. Set `PROMETHEUS_MULTIPROC_DIR` to an empty folder that is there before the
+first one starts, and mount the application: whichever worker is asked answers for all. Counters and histograms are
+added up; of gauges named `_max` the largest is taken, of the workers that live. Where workers serve no HTTP, as
+Celery's, open the port in the process that forks them: `tw.start_metrics_server` or `tw.instrument(port=...)` in the
+module that has the tasks. Without the folder such a process shows an empty page, and each worker says so once in the
+log.
+
+A worker that leaves by `os._exit`, as Celery's and `multiprocessing`'s do, does not wait for turns that are read from
+spans, which end some ten seconds after their last one. `trace.get_tracer_provider().shutdown()` ends them, in Celery
+from the signal `worker_process_shutdown`. Turns by hand are counted when their block ends.
 
 ## Processes that end before a scrape
 

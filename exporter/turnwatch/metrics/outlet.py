@@ -15,7 +15,7 @@ from turnwatch.core.default import default_watch, known_watch, set_default_watch
 from turnwatch.core.meter import Exemplar, Meter
 from turnwatch.core.watch import Watch
 from turnwatch.errors import SettingsError, TurnwatchError
-from turnwatch.metrics import otel
+from turnwatch.metrics import otel, unread
 from turnwatch.metrics.multiprocess import GaugeWriter, MultiprocessMeter, ReapingCollector, multiprocess_dir
 from turnwatch.metrics.prometheus import StoreCollector
 from turnwatch.metrics.semconv import SemconvMetrics
@@ -256,9 +256,11 @@ def start_metrics_server(port: int = 9464, host: str = "127.0.0.1") -> tuple[Any
         OSError: the address is taken.
     """
     try:
-        return prometheus_client.start_http_server(port, host, metrics_registry())
+        served: tuple[Any, Any] = prometheus_client.start_http_server(port, host, metrics_registry())
     except OSError as error:
-        raise OSError(error.errno, f"cannot serve metrics on {host}:{port}: {error.strerror}") from None
+        raise OSError(error.errno, f"cannot serve metrics on {host}:{port}: {unread.why_taken(error)}") from None
+    unread.is_served()
+    return served
 
 
 def metrics_asgi_app() -> Callable[..., Any]:
