@@ -347,6 +347,16 @@ class TurnState(TurnCounts):
 
     # The end
 
+    def told_until(self, at: float) -> None:
+        """Say up to when, by the clock of whoever tells of it, a turn is known that is told of afterwards.
+
+        While it is open its age goes on from there by this process's clock: spans that have waited for hours somewhere,
+        or come from a machine whose clock is behind, make no turn hours old.
+        """
+        ages = self.series.open_turns
+        if self._key in ages:
+            ages[self._key] = self.watch.clock() - (at - self.started)
+
     def end(self, stop_reason: str = "final_answer", at: float | None = None) -> None:
         """End the turn; a second end changes nothing.
 

@@ -1,6 +1,6 @@
 """Spans written down one by one, and what an assembler makes of them."""
 
-from turnwatch.core.watch import Watch
+from turnwatch.core.watch import Watch, steady_clock
 from turnwatch.settings import Bounds, Settings
 from turnwatch.sources.spans.assembly import Assembler
 from turnwatch.sources.spans.span import SpanData
@@ -14,7 +14,8 @@ class Story:
 
     def __init__(self, **options):
         self.ended = []
-        self.watch = Watch(Settings(bounds=Bounds(open_turns=options.pop("open_turns", 1000))))
+        settings = Settings(bounds=Bounds(open_turns=options.pop("open_turns", 1000)))
+        self.watch = Watch(settings, clock=options.pop("clock", steady_clock))
         self.faults = []
         self.watch.internal_error = self.faults.append
         self.assembler = Assembler(self.watch, on_end=self.ended.append, **options)

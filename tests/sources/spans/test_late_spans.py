@@ -83,3 +83,13 @@ def test_a_call_with_an_id_that_was_used_before_is_another_one(story):
     story.pass_time(3)
     story.feed(story.tool(AGENT, at=9, call_id="call_1"), story.agent(AGENT))
     assert story.all_turns()["bot"].tool_calls == 3
+
+
+@pytest.mark.parametrize("behind", [0.5, 7200.0], ids=["at once", "after two hours in a queue"])
+def test_an_open_turn_is_no_older_because_its_spans_come_late(behind):
+    now = [1_000_000 + 60 + behind]
+    story = Story(clock=lambda: now[0])
+    story.feed(story.chat(AGENT), story.tool(AGENT, at=58, seconds=2), story.agent(AGENT))
+    now[0] += 5
+    ages = [age for name, _, age in story.watch.gauges() if name == "agent_open_turn_age_seconds_max"]
+    assert ages == [65]

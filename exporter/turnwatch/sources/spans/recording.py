@@ -76,6 +76,9 @@ class Recorder:
         dialect = first.dialect if first is not None else scope.agent_dialect
         if dialect is not None:
             turn.source = dialect.name
+        told_ns = max([scope.ended_ns, *(fact.end_ns for fact in waiting)])
+        if told_ns:
+            turn.told_until(told_ns * _NS)
         scope.turn = turn
         for fact in waiting:
             self.record(scope, fact)
