@@ -9,6 +9,7 @@ from turnwatch.core.canonical import canonical_bytes
 from turnwatch.core.events import MISSING, STOP_REASONS, ModelCall, ToolCall, Usage
 from turnwatch.core.keys import key_of
 from turnwatch.core.names import id_of, is_plain_name, name_of
+from turnwatch.core.quietly import Quietly
 from turnwatch.core.tool_in_turn import ToolInTurn
 from turnwatch.core.turn_counts import TurnCounts
 from turnwatch.core.verdict import Verdict, graver, in_its_turn
@@ -364,6 +365,10 @@ class TurnState(TurnCounts):
             stop_reason: One of ``turnwatch.core.events.STOP_REASONS``; anything else counts as "unknown".
             at: Seconds since the epoch; now when left out.
         """
+        hooks, self._before_end = self._before_end, None
+        for hook in hooks or ():
+            with Quietly(self.watch, "what precedes the end of a turn"):
+                hook(self)
         try:
             self._end(stop_reason, at)
         except Exception:

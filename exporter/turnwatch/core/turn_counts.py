@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 from turnwatch.core.default import default_watch
@@ -52,6 +53,7 @@ class TurnCounts:
 
     __slots__ = (
         "__weakref__",
+        "_before_end",
         "_conversation",
         "_ended_at",
         "_judging",
@@ -127,6 +129,7 @@ class TurnCounts:
         self.wasted_usd = 0.0
         self.stop_reason: str | None = None
         self._ended_at: float | None = None
+        self._before_end: list[Callable[[TurnState], None]] | None = None
         self._keys = KeyTable(watch.settings.bounds.keys_per_turn)
         self._tools: dict[str, ToolInTurn] = {}
         self._priced_calls = 0
@@ -161,6 +164,12 @@ class TurnCounts:
             with Quietly(watch, "counting dropped conversations"):
                 watch.count("turnwatch_turns_evicted_total", "conversations_bound", amount=dropped)
         return conversation
+
+    def before_end(self, hook: Callable[[TurnState], None]) -> None:
+        """Have this called once, when the turn is about to end, by whoever holds ends of its calls back."""
+        hooks = self._before_end = self._before_end or []
+        if hook not in hooks:
+            hooks.append(hook)
 
     # What a caller reads
 

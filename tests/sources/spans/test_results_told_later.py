@@ -3,11 +3,15 @@
 import json
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
 from tests.sources.spans.corpus import CountingMeter
 from tests.sources.spans.story import Story
 
+from turnwatch.core.watch import Watch
+from turnwatch.sources.hand import turn as hand_turn
 from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.messages import asked_before
+from turnwatch.sources.spans.processor import TurnSpanProcessor
 
 AGENT = 100
 
@@ -97,6 +101,59 @@ def test_requests_that_tell_no_results_are_waited_for_once(story):
     assert calls(story, "ok") == 2
 
 
+class Live:
+    """The same spans in the agent's own process, inside a turn that is opened by hand."""
+
+    def __init__(self):
+        self.meter = CountingMeter()
+        self.watch = Watch(meter=self.meter)
+        self.processor = TurnSpanProcessor(self.watch)
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(self.processor)
+        self.tracer = provider.get_tracer("my.instrumentation")
+        self._told = []
+
+    def run(self, rounds, result="nothing"):
+        for _ in range(rounds):
+            with self.tracer.start_as_current_span("chat", attributes={"gen_ai.operation.name": "chat"}) as chat:
+                chat.set_attributes(request(*self._told))
+            call_id = f"call_{len(self._told)}"
+            called = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "search"}
+            with self.tracer.start_as_current_span("execute_tool search", attributes=called) as tool:
+                tool.set_attributes({"gen_ai.tool.call.arguments": '{"q": 1}', "gen_ai.tool.call.id": call_id})
+            self._told.append((call_id, result))
+
+
+@pytest.fixture
+def live():
+    live = Live()
+    yield live
+    live.processor.shutdown()
+    assert not live.meter.total("turnwatch_internal_errors_total")
+
+
+def test_a_turn_opened_by_hand_hears_results_with_the_next_request_too(live):
+    with hand_turn("bot", watch=live.watch) as turn, live.tracer.start_as_current_span("handler"):
+        live.run(6)
+        verdict = turn.verdict
+    assert (verdict.severity, verdict.mode, verdict.detected_call) == ("stuck", "full", 4)
+
+
+@pytest.mark.parametrize("ends_first", ["span", "turn", "process"])
+def test_the_last_call_of_a_turn_opened_by_hand_is_counted_whatever_ends_first(live, ends_first):
+    turn = hand_turn("bot", watch=live.watch).__enter__()
+    with live.tracer.start_as_current_span("handler"):
+        live.run(1)
+        assert calls(live, "ok") == 0
+        if ends_first == "turn":
+            turn.__exit__(None, None, None)
+        if ends_first == "process":
+            live.processor.shutdown()
+    assert calls(live, "ok") == 1
+    turn.__exit__(None, None, None)
+    assert (calls(live, "ok"), calls(live, "error")) == (1, 0)
+
+
 def test_a_call_whose_span_has_its_result_does_not_wait(story):
     with_result = {"attributes": {"gen_ai.tool.call.result": "found"}}
     story.feed(story.chat(AGENT, attributes=request()), story.tool(AGENT, at=1, **with_result))
@@ -104,25 +161,16 @@ def test_a_call_whose_span_has_its_result_does_not_wait(story):
     assert calls(story, "ok") == 1
 
 
-def test_calls_inside_a_model_span_are_each_a_round_unless_they_overlap(story):
+@pytest.mark.parametrize(("apart", "severity"), [(1, "stuck"), (0.01, "warn")], ids=["one by one", "at once"])
+def test_calls_inside_a_model_span_are_each_a_round_unless_they_overlap(story, apart, severity):
     """OpenInference for Google ADK writes the model's call on the agent's span."""
     told = {"attributes": {"gen_ai.tool.call.result": "nothing"}}
     story.feed(
-        *(story.tool(AGENT, at=number, **told) for number in (1, 2, 3, 4)),
+        *(story.tool(AGENT, at=1 + number * apart, **told) for number in range(4)),
         story.chat(AGENT, seconds=30),
         story.agent(AGENT),
     )
-    assert verdict_of(story).severity == "stuck"
-
-
-def test_calls_at_once_inside_a_model_span_are_one_round(story):
-    told = {"attributes": {"gen_ai.tool.call.result": "nothing"}}
-    story.feed(
-        *(story.tool(AGENT, at=1 + number / 100, **told) for number in range(4)),
-        story.chat(AGENT, seconds=30),
-        story.agent(AGENT),
-    )
-    assert verdict_of(story).severity == "warn"
+    assert verdict_of(story).severity == severity
 
 
 def test_messages_may_be_numbered_from_one():

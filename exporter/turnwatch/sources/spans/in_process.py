@@ -62,6 +62,22 @@ class InProcessAssembler(Assembler):
         scope = self._above.adopted.pop(span_id, None)
         if scope is not None:
             self._turns.ungather_trace(scope)
+            scope.tells_results = False  # no request comes any more
+            self._outcomes.end_all(scope)
+
+    def end_waits(self, turn: TurnState) -> None:
+        """Count the ends of all calls of an adopted turn: it is about to end."""
+        self._outcomes.end_waits(turn)
+
+    @property
+    def holds_calls(self) -> bool:
+        """Whether ends of calls are not counted yet."""
+        return not self._outcomes.are_none
+
+    def flush(self) -> None:
+        """Count everything that waits and end every turn that is not adopted: nothing more will come."""
+        super().flush()
+        self._outcomes.end_waits()
 
     def announce(self, span: SpanData, now: float) -> bool:
         """Take note of a span that is still open.
@@ -95,9 +111,15 @@ class InProcessAssembler(Assembler):
         above = self._above.known(span)
         if above is None or not above.is_agent:
             return False
-        self._places.came(span.span_id, span.parent_id)
+        self._pass_on(span)
         self.passed.add(span.span_id)
         return True
+
+    def _pass_on(self, span: SpanData) -> Scope | None:
+        """What hangs under this span counts where the span does: in the turn that adopted it, or under its parent."""
+        adopted = self._above.adopted.get(span.span_id)
+        self._places.came(span.span_id, adopted if adopted is not None else span.parent_id)
+        return adopted
 
     def _take(self, span: SpanData, now: float) -> None:
         if span.span_id in self.passed:  # it says only now that it is more than the program's own
@@ -134,8 +156,7 @@ class InProcessAssembler(Assembler):
 
     def _alias(self, span: SpanData, now: float) -> None:
         below = self._places.take(span.span_id)
-        adopted = self._above.adopted.get(span.span_id)
-        self._places.came(span.span_id, adopted if adopted is not None else span.parent_id)
+        adopted = self._pass_on(span)
         self._places.announced[span.span_id] = None
         if below is not None:
             above = adopted or self._above.of(span, now, below)

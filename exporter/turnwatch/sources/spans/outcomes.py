@@ -70,8 +70,6 @@ class OpenOutcomes:
 
     def holds(self, scope: Scope, turn: TurnState, fact: ToolFact) -> bool:
         """Whether the end of a call that has begun is not to be counted yet. Then it will be."""
-        if scope.is_adopted:  # whoever ends an adopted turn does not wait
-            return False
         waits = bool(self._seconds) and self._may_fail_inside(fact)
         lacks_result = fact.call.result is None and scope.tells_results
         if scope.unended is None:
@@ -156,6 +154,17 @@ class OpenOutcomes:
         while scope.unended:
             self._end(scope.unended.popleft())
         scope.unended = None
+
+    @property
+    def are_none(self) -> bool:
+        """Whether no call waits."""
+        return not self._by_span
+
+    def end_waits(self, turn: TurnState | None = None) -> None:
+        """Have the calls of a turn that somebody else opened and ends, or all calls, wait no longer."""
+        for held in list(self._by_span.values()):
+            if turn is None or held.turn is turn:
+                self._end_wait(held)
 
     def _go_on(self, held: HeldCall) -> None:
         """One thing that a call waited for has come, or comes no more."""

@@ -135,6 +135,7 @@ class TurnSpanProcessor(SpanProcessor):
                 if above is None or above.turn is not turn:
                     with self._lock:
                         self._assembler.adopt(context.span_id, context.trace_id, turn, self._watch.clock())
+                    turn.before_end(self._end_waits)
         except Exception:
             self._watch.internal_error("the start of a span")
 
@@ -173,6 +174,11 @@ class TurnSpanProcessor(SpanProcessor):
         if self._assembler.is_adopted(span_id):
             with self._lock:
                 self._assembler.disown(span_id)
+
+    def _end_waits(self, turn: TurnState) -> None:
+        if self._assembler.holds_calls:
+            with self._lock:
+                self._assembler.end_waits(turn)
 
     def shutdown(self) -> None:
         """End every turn."""
