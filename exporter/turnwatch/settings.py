@@ -269,7 +269,8 @@ class Settings(_Section):
         prices_file: YAML or JSON file of model prices, which override the published ones.
         spans: Whether turnwatch opens spans of its own.
         semconv_metrics: Whether the OpenTelemetry view adds the GenAI conventions' own metrics.
-        alerts: Thresholds of the alert rules, for ``turnwatch pack render --config``.
+        alerts: Thresholds and links of the alert rules, for ``turnwatch pack render --config``; a guard's page has
+            the links as well.
     """
 
     budgets: Budgets = Budgets()

@@ -6,11 +6,13 @@ import os
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
 import turnwatch as tw
 from turnwatch.guards.from_settings import pager_of
+from turnwatch.guards.pager import RUNBOOKS
 from turnwatch.settings import Page as PageSettings
 
 PAGE = tw.Page("support-bot", "search", "stale_repeat", "stuck", "search gave the same result.", "c-17", "t-1")
@@ -72,14 +74,47 @@ def test_an_alert_goes_to_alertmanagers_api(receiver):
     assert alert["startsAt"] < alert["endsAt"]
 
 
+LINKS = {"runbooks": "https://wiki.test/runbooks/", "dashboards": "https://grafana.test/d/"}
+FOUND = {
+    "conversation_id": "c-17",
+    "turn_id": "t-1",
+    "trace_id": "0af7651916cd43dd8448eb211c80319c",
+    "runbook_url": "https://wiki.test/runbooks/AgentLoopDetected.md",
+    "dashboard_url": "https://grafana.test/d/turnwatch-loops?var-cluster=eu+1&var-agent=support-bot&var-tool=search",
+}
+
+
+def test_an_alert_has_what_the_packs_alerts_have_and_where_to_look(receiver):
+    pager = tw.Pager(tw.alertmanager(receiver.url, {"cluster": "eu 1"}, **LINKS))
+    pager(dataclasses.replace(PAGE, trace_id=FOUND["trace_id"], spend_usd=1.5))
+    assert pager.flush()
+    ((_, (alert,)),) = receiver.posts
+    said = {"summary": "An agent is stuck in a loop.", "description": PAGE.reason, "turn_spend": "1.50 USD"}
+    assert alert["annotations"] == {**said, **FOUND}
+
+
+def test_what_is_not_known_is_no_annotation(receiver):
+    pager = tw.Pager(tw.alertmanager(receiver.url))
+    pager(dataclasses.replace(PAGE, conversation_id=None))
+    assert pager.flush()
+    ((_, (alert,)),) = receiver.posts
+    assert alert["annotations"].keys() == {"summary", "description", "turn_id", "runbook_url"}
+
+
+def test_the_runbooks_are_where_the_pack_says_that_they_are():
+    assert f"runbookBaseUrl: '{RUNBOOKS}'," in Path("alert_rules/config.libsonnet").read_text("utf-8")
+
+
 def test_a_webhook_gets_one_object(receiver):
-    pager = tw.Pager(tw.webhook(f"{receiver.url}/hook"))
-    pager(PAGE)
+    pager = tw.Pager(tw.webhook(f"{receiver.url}/hook", {"cluster": "eu 1"}, **LINKS))
+    pager(dataclasses.replace(PAGE, trace_id=FOUND["trace_id"], spend_usd=1.5))
     assert pager.flush()
     ((path, body),) = receiver.posts
     assert path == "/hook"
     assert body["reason"] == "search gave the same result."
     assert body["labels"]["agent"] == "support-bot"
+    assert body["spend_usd"] == 1.5
+    assert FOUND.items() <= body.items()
 
 
 def test_a_page_that_fails_is_tried_once_more_and_then_counted(receiver):
@@ -165,7 +200,8 @@ def test_a_pager_that_gets_no_thread_asks_for_one_at_the_next_page(monkeypatch):
 
 def test_the_settings_name_where_pages_go(make_watch, receiver):
     page = PageSettings(alertmanager_url=receiver.url, webhook_url=f"{receiver.url}/hook", labels={"namespace": "n"})
-    watch = make_watch(on_loop="page", page=page)
+    alerts = {"runbookBaseUrl": "https://wiki.test/r", "dashboardBaseUrl": "https://grafana.test/d"}
+    watch = make_watch(on_loop="page", page=page, alerts=alerts)
     assert pager_of(watch.settings) is pager_of(watch.settings)
     with tw.turn("a", "c-1", watch=watch) as turn:
         for _ in range(5):
@@ -174,7 +210,25 @@ def test_the_settings_name_where_pages_go(make_watch, receiver):
         if len(receiver.posts) == 2:
             break
         threading.Event().wait(0.05)
-    assert sorted(path for path, _ in receiver.posts) == ["/api/v2/alerts", "/hook"]
+    posts = dict(receiver.posts)
+    (alert,) = posts["/api/v2/alerts"]
+    for page in (alert["annotations"], posts["/hook"]):
+        assert page["runbook_url"] == "https://wiki.test/r/AgentLoopDetected.md"
+        variables = "var-namespace=n&var-agent=a&var-tool=search"
+        assert page["dashboard_url"] == f"https://grafana.test/d/turnwatch-loops?{variables}"
+
+
+def test_a_page_names_the_trace_and_what_the_turn_has_cost(make_watch):
+    pages: list[tw.Page] = []
+    watch = make_watch(on_loop="page")
+    watch.exemplar = lambda: {"trace_id": FOUND["trace_id"], "span_id": "b7ad6b7169203331"}
+    with tw.turn("a", "c-1", watch=watch, pager=pages.append) as turn:
+        for _ in range(4):
+            with turn.model_call("m") as call:
+                call.usage(input_tokens=1, output_tokens=1, spend_usd=0.125)
+            turn.call_tool("search", lambda: "nothing new")
+    (page,) = pages
+    assert (page.trace_id, page.spend_usd) == (FOUND["trace_id"], 0.5)
 
 
 def test_settings_that_name_nothing_have_no_pager(watch):

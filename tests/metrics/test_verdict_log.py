@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Evidence
+from turnwatch.core.meter import Exemplar
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Kind, Severity, Verdict
 from turnwatch.core.watch import Watch
@@ -23,8 +25,8 @@ def lines(caplog: pytest.LogCaptureFixture) -> Any:
     return lambda: [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
-def logging_watch(**options: Any) -> Watch:
-    watch = Watch()
+def logging_watch(exemplar: Callable[[], Exemplar | None] | None = None, **options: Any) -> Watch:
+    watch = Watch(exemplar=exemplar)
     watch.on_verdict.append(VerdictLog(**options))
     return watch
 

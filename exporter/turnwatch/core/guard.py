@@ -27,7 +27,8 @@ class Page:
     Attributes:
         agent, tool, kind, severity: As in the verdict's metric.
         reason: The verdict in one sentence.
-        conversation_id, turn_id: Where to look.
+        conversation_id, turn_id, trace_id: Where to look.
+        spend_usd: Dollars of the turn and its child turns so far; None where no model call had a price.
     """
 
     agent: str
@@ -37,6 +38,8 @@ class Page:
     reason: str
     conversation_id: str | None
     turn_id: str
+    trace_id: str | None = None
+    spend_usd: float | None = None
 
 
 class KillStore(Protocol):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.engine import Engine
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from turnwatch.core.guard import Guard
     from turnwatch.core.turn import TurnState
     from turnwatch.core.watch import Watch
+
+_TURN_OF_SPANS: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}")  # as turns that are read from spans are named
 
 
 class TurnCounts:
@@ -204,6 +207,15 @@ class TurnCounts:
     def identical_calls(self, tool: str, input_hash: str | None) -> int:
         """How often this (tool, input hash) was called in this turn, as far as remembered."""
         return self._keys.count(key_of(tool, input_hash)) if input_hash is not None else 0
+
+    @property
+    def trace_id(self) -> str | None:
+        """The trace that the turn is in: the one that its id names, else the current one; None where there is none."""
+        of_spans = _TURN_OF_SPANS.fullmatch(self.turn_id)
+        if of_spans is not None:
+            return of_spans[1]
+        current = self.watch.exemplar()
+        return None if current is None else current["trace_id"]
 
     @property
     def dropped_keys(self) -> int:

@@ -117,6 +117,8 @@ def limits_of(budgets: Budgets) -> Limits:
 
 
 _lock: Final = fork_safe_lock()
+# A page has the links of the pack's alerts, which are rendered from the same settings.
+_LINKS: Final = {"runbooks": "runbookBaseUrl", "dashboards": "dashboardBaseUrl"}
 _pagers: Final[dict[tuple[object, ...], Callable[[Page], None]]] = {}
 
 
@@ -125,14 +127,15 @@ def pager_of(settings: Settings) -> Callable[[Page], None] | None:
     page = settings.page
     if page.alertmanager_url is None and page.webhook_url is None:
         return None
-    key = (page.alertmanager_url, page.webhook_url, tuple(sorted(page.labels.items())))
+    links = {name: base for name, key in _LINKS.items() if isinstance(base := settings.alerts.get(key), str)}
+    key = (page.alertmanager_url, page.webhook_url, *(tuple(sorted(pairs.items())) for pairs in (page.labels, links)))
     with _lock:
         if key not in _pagers:
             sends = []
             if page.alertmanager_url is not None:
-                sends.append(alertmanager(page.alertmanager_url, page.labels))
+                sends.append(alertmanager(page.alertmanager_url, page.labels, **links))
             if page.webhook_url is not None:
-                sends.append(webhook(page.webhook_url, page.labels))
+                sends.append(webhook(page.webhook_url, page.labels, **links))
             pagers = [Pager(send) for send in sends]
 
             def page_all(page: Page) -> None:

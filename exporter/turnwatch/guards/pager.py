@@ -9,6 +9,7 @@ import queue
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, final
+from urllib.parse import urlencode
 
 from turnwatch.core.default import default_watch
 from turnwatch.core.forking import fork_safe_lock
@@ -20,6 +21,9 @@ TIMEOUT_SECONDS: Final = 5.0
 ATTEMPTS: Final = 2
 FLUSH_AT_EXIT_SECONDS: Final = 2.0
 ALERT_LASTS: Final = datetime.timedelta(minutes=5)
+RUNBOOKS: Final = "https://github.com/turnwatch/turnwatch/blob/main/runbooks"
+
+_ALERT: Final = "AgentLoopDetected"
 
 Send = Callable[[Page], None]
 Fault = Callable[[str], None]
@@ -99,12 +103,18 @@ class Pager:
                 return
 
 
-def alertmanager(url: str, labels: Mapping[str, str] | None = None) -> Send:
+def alertmanager(
+    url: str, labels: Mapping[str, str] | None = None, *, runbooks: str = RUNBOOKS, dashboards: str | None = None
+) -> Send:
     """A ``send`` that posts to an Alertmanager's /api/v2/alerts.
+
+    The annotations are those of the pack's alerts, and where to look: conversation_id, turn_id, trace_id.
 
     Args:
         url: Base URL (http://127.0.0.1:9093).
         labels: Further labels of the alert, such as cluster or namespace. The conversation is an annotation.
+        runbooks: Where the runbooks are.
+        dashboards: Where the dashboards are; without it there is no link to one.
 
     Raises:
         MissingExtraError: requests is not installed.
@@ -118,8 +128,9 @@ def alertmanager(url: str, labels: Mapping[str, str] | None = None) -> Send:
         annotations = {
             "summary": "An agent is stuck in a loop.",
             "description": page.reason,
-            "conversation_id": page.conversation_id or "",
-            "turn_id": page.turn_id,
+            "turn_spend": None if page.spend_usd is None else f"{page.spend_usd:.2f} USD",
+            **_places(page),
+            **_links(page, extra, runbooks, dashboards),
         }
         alert = {
             "labels": {**_labels(page), **extra},
@@ -132,12 +143,16 @@ def alertmanager(url: str, labels: Mapping[str, str] | None = None) -> Send:
     return send
 
 
-def webhook(url: str, labels: Mapping[str, str] | None = None) -> Send:
+def webhook(
+    url: str, labels: Mapping[str, str] | None = None, *, runbooks: str = RUNBOOKS, dashboards: str | None = None
+) -> Send:
     """A ``send`` that posts each page as one JSON object.
 
     Args:
         url: Where to.
         labels: Further members of the object's ``labels``.
+        runbooks: Where the runbooks are.
+        dashboards: Where the dashboards are; without it the link to one is null.
 
     Raises:
         MissingExtraError: requests is not installed.
@@ -151,8 +166,9 @@ def webhook(url: str, labels: Mapping[str, str] | None = None) -> Send:
             {
                 "labels": {**_labels(page), **extra},
                 "reason": page.reason,
-                "conversation_id": page.conversation_id,
-                "turn_id": page.turn_id,
+                "spend_usd": page.spend_usd,
+                **_places(page),
+                **_links(page, extra, runbooks, dashboards),
             },
         )
 
@@ -161,12 +177,26 @@ def webhook(url: str, labels: Mapping[str, str] | None = None) -> Send:
 
 def _labels(page: Page) -> dict[str, str]:
     return {
-        "alertname": "AgentLoopDetected",
+        "alertname": _ALERT,
         "severity": "critical" if page.severity == "stuck" else "warning",
         "agent": page.agent or "unknown",
         "tool": page.tool or "unknown",
         "kind": page.kind,
         "source": "guard",
+    }
+
+
+def _places(page: Page) -> dict[str, str | None]:
+    return {"conversation_id": page.conversation_id, "turn_id": page.turn_id, "trace_id": page.trace_id}
+
+
+def _links(page: Page, labels: Mapping[str, str], runbooks: str, dashboards: str | None) -> dict[str, str | None]:
+    """The links of the pack's own alert, whose labels fill in the dashboard's variables."""
+    known = {**labels, "agent": page.agent, "tool": page.tool}
+    variables = urlencode({f"var-{name}": value for name, value in known.items() if value})
+    return {
+        "runbook_url": f"{runbooks.rstrip('/')}/{_ALERT}.md",
+        "dashboard_url": dashboards and f"{dashboards.rstrip('/')}/turnwatch-loops?{variables}",
     }
 
 

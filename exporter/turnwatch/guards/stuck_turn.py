@@ -84,6 +84,8 @@ class StuckTurn:
             reason=verdict.reason,
             conversation_id=state.conversation_id,
             turn_id=state.turn_id,
+            trace_id=state.trace_id,
+            spend_usd=state.total_spend_usd or state.spend_usd,
         )
         with Quietly(state.watch, "a pager"):
             self._pager(page)

@@ -177,7 +177,7 @@ def _install(
     watch = Watch(settings, kept.meter, exemplar=sampled_trace, before=known_watch())
     if settings.semconv_metrics and view == "otel":
         watch.listeners.append(SemconvMetrics(meter_provider))
-    watch.on_verdict.append(VerdictLog(current_trace))
+    watch.on_verdict.append(VerdictLog())
     set_default_watch(watch)
     return watch
 
@@ -207,7 +207,7 @@ def first_use() -> Watch:
         settings = settings.model_copy(update={"prices_file": None})
         watch = Watch(settings, _outlet.meter, exemplar=sampled_trace)
         faults.append(f"prices_file: published prices are used: {error}")
-    watch.on_verdict.append(VerdictLog(current_trace))
+    watch.on_verdict.append(VerdictLog())
     if metrics_fault:
         watch.internal_error(metrics_fault)
     if faults:

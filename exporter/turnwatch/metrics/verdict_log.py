@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Final, final
 
 from turnwatch.core.forking import fork_safe_lock
-from turnwatch.core.meter import Exemplar
 from turnwatch.core.printable import printable
 from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import SEVERITY_RANK, Verdict
@@ -19,7 +18,6 @@ LINES_PER_MINUTE: Final = 30
 
 _LEVELS: Final = {"stuck": logging.WARNING, "warn": logging.INFO}
 _BARE: Final = re.compile(r"[\w.:/@+-]+")
-_TURN_OF_SPANS: Final = re.compile(r"([0-9a-f]{32})-[0-9a-f]{16}")  # as turns that are read from spans are named
 
 logger = logging.getLogger("turnwatch.verdicts")
 
@@ -31,18 +29,15 @@ class VerdictLog:
     "stuck" is a warning, "warn" is information, "observe" is not logged. A line holds no arguments and no results.
 
     Args:
-        exemplar: Gives the current trace id, or None where there is none.
         per_minute: Lines in one minute; what is left out is counted in the next line.
         clock: Seconds that never go backwards.
     """
 
     def __init__(
         self,
-        exemplar: Callable[[], Exemplar | None] = lambda: None,
         per_minute: int = LINES_PER_MINUTE,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._exemplar = exemplar
         self._per_minute = per_minute
         self._clock = clock
         self._lock = fork_safe_lock()
@@ -65,7 +60,7 @@ class VerdictLog:
             "tool": verdict.tool,
             "conversation": turn.conversation_id,
             "turn": turn.turn_id,
-            "trace": self._trace_of(turn),
+            "trace": turn.trace_id,
             "reason": verdict.reason,
             "left_out": str(left_out) if left_out else None,
         }
@@ -83,13 +78,6 @@ class VerdictLog:
             self._written += 1
             left_out, self._left_out = self._left_out, 0
             return left_out
-
-    def _trace_of(self, turn: TurnState) -> str | None:
-        of_spans = _TURN_OF_SPANS.fullmatch(turn.turn_id)
-        if of_spans is not None:
-            return of_spans[1]
-        current = self._exemplar()
-        return None if current is None else current["trace_id"]
 
 
 def _is_a_rise(turn: TurnState, verdict: Verdict) -> bool:
