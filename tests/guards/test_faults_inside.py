@@ -7,7 +7,7 @@ import pytest
 import turnwatch as tw
 from turnwatch.core.account import Account
 from turnwatch.guards.gateway_call import GatewayCall
-from turnwatch.guards.kill import MemoryKills
+from turnwatch.guards.kill_places import MemoryKills
 from turnwatch.guards.turn_guard import TurnGuard
 from turnwatch.settings import Bounds, Page
 

@@ -16,9 +16,13 @@ from typer.testing import CliRunner
 import turnwatch as tw
 from turnwatch.cli import app_for
 from turnwatch.core.watch import Watch
-from turnwatch.guards.kill import AllKills, DirectoryKills, MemoryKills, RedisKills, kills_of
+from turnwatch.guards.kill import AllKills, flag_of_agent, kills_of
+from turnwatch.guards.kill_places import DirectoryKills, MemoryKills, RedisKills
 
-LOOK = "from turnwatch.guards.kill import DirectoryKills as D; import sys; print(D(sys.argv[1]).is_killed(sys.argv[2]))"
+LOOK = (
+    "from turnwatch.guards.kill_places import DirectoryKills as D; import sys; "
+    "print(D(sys.argv[1]).is_killed(sys.argv[2]))"
+)
 
 
 @pytest.fixture
@@ -144,7 +148,7 @@ def test_a_redis_that_is_busy_for_a_moment_takes_the_flag(redis_server):
 def test_another_process_sees_the_flag_in_redis(redis_server, redis_kills):
     redis_kills.kill("c-1")
     look = (
-        "from turnwatch.guards.kill import RedisKills; import redis, sys; "
+        "from turnwatch.guards.kill_places import RedisKills; import redis, sys; "
         "print(RedisKills(redis.Redis.from_url(sys.argv[1])).is_killed('c-1'))"
     )
     seen = subprocess.run([sys.executable, "-c", look, redis_server.url], capture_output=True, text=True, check=True)
@@ -161,7 +165,7 @@ def test_a_redis_that_is_down_is_not_asked_again_for_five_seconds(redis_server, 
 
 
 def test_who_is_known_to_be_killed_stays_killed_while_redis_is_down(redis_server, redis_kills, monkeypatch):
-    monkeypatch.setattr("turnwatch.guards.kill.REDIS_ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("turnwatch.guards.kill_places.REDIS_ASK_AGAIN_SECONDS", 0.0)
     redis_kills.kill("c-1")
     assert redis_kills.is_killed("c-1")
     redis_server.stop()
@@ -172,9 +176,9 @@ def test_who_is_known_to_be_killed_stays_killed_while_redis_is_down(redis_server
 
 
 def test_an_agent_goes_on_while_redis_is_down_and_stops_when_it_is_back(redis_server, monkeypatch):
-    monkeypatch.setattr("turnwatch.guards.kill.REDIS_DOWN_SECONDS", 0.0)
-    monkeypatch.setattr("turnwatch.guards.kill.REDIS_ASK_AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr("turnwatch.guards.kill.REDIS_TIMEOUT_SECONDS", 10.0)
+    monkeypatch.setattr("turnwatch.guards.kill_places.REDIS_DOWN_SECONDS", 0.0)
+    monkeypatch.setattr("turnwatch.guards.kill_places.REDIS_ASK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("turnwatch.guards.kill_places.REDIS_TIMEOUT_SECONDS", 10.0)
     kills = RedisKills.at(redis_server.url)
     watch = Watch()
     with tw.turn("a", "c-1", watch=watch, kills=kills) as turn:
@@ -230,6 +234,56 @@ def test_a_turn_without_a_conversation_is_killed_by_its_own_id(watch):
         kills_of(watch.settings).revive("t-1")
 
 
+@pytest.mark.parametrize(("agent", "known_as"), [("a killed agent", "a killed agent"), ("", "unknown")])
+def test_a_killed_agent_stops_in_every_conversation_with_the_turns_below_it(make_watch, tmp_path, agent, known_as):
+    watch = make_watch(kill_dir=str(tmp_path))
+    kills = kills_of(watch.settings)
+    kills.kill(flag_of_agent(known_as))
+    for conversation in ("c-1", None):
+        with tw.turn(agent, conversation, watch=watch) as turn:
+            with pytest.raises(tw.ConversationKilled, match="this agent was killed"):
+                turn.call_tool("lookup", pytest.fail)
+            with tw.turn("its helper", "c-2", watch=watch) as below, pytest.raises(tw.ConversationKilled):
+                below.call_tool("lookup", pytest.fail)
+    with tw.turn("its helper", "c-2", watch=watch) as turn:
+        turn.call_tool("lookup", lambda: 1)
+    kills.revive(flag_of_agent(known_as))
+    with tw.turn(agent, watch=watch) as turn:
+        turn.call_tool("lookup", lambda: 1)
+
+
+def test_code_and_command_kill_and_revive_an_agent(tmp_path, monkeypatch):
+    monkeypatch.setenv("TURNWATCH_KILL_DIR", str(tmp_path))
+    tw.configure(tw.Settings(kill_dir=str(tmp_path)))
+    run = CliRunner().invoke
+    result = run(app_for(["kill"]), ["kill", "--agent", "bot"])
+    assert result.output.splitlines() == [
+        f"flag set for agent bot in {tmp_path}, until --undo",
+        "guarded turns of this agent, if there are any, stop at their next model or tool call",
+    ]
+    assert tw.revive(agent="bot") is True
+    tw.kill(agent="bot")
+    result = run(app_for(["kill"]), ["kill", "--agent", "bot", "--undo"])
+    assert (result.exit_code, result.output) == (0, f"flag taken down for agent bot in {tmp_path}\n")
+    assert tw.revive(agent="bot") is True  # in this process
+    for wrong in ({}, {"conversation_id": "c-1", "agent": "bot"}):
+        with pytest.raises(TypeError):
+            tw.kill(**wrong)
+
+
+def test_a_store_of_the_users_own_is_asked_for_conversations_only(watch):
+    asked: list[str] = []
+
+    class Own:
+        def is_killed(self, conversation_id: str) -> bool:
+            asked.append(conversation_id)
+            return False
+
+    with tw.turn("a", "c-1", watch=watch, kills=Own()) as turn:
+        turn.call_tool("lookup", lambda: 1)
+    assert asked == ["c-1"]
+
+
 def test_a_store_of_the_users_own_is_asked(watch):
     kills = MemoryKills()
     kills.kill("c-1")
@@ -262,7 +316,11 @@ def test_the_command_lists_what_is_killed(tmp_path, monkeypatch, redis_server):
     run(app_for(["kill"]), ["kill", "c-9\x1b[2J"])
     where = [str(tmp_path), f"Redis at {redis_server.socket}"]
     assert run(app_for(["kill"]), ["kill", "--list"]).output.splitlines() == [f"c-9�[2J in {place}" for place in where]
-    for wrong in (["--list", "c-9"], ["--list", "--undo"], []):
+    run(app_for(["kill"]), ["kill", "--undo", "c-9\x1b[2J"])
+    run(app_for(["kill"]), ["kill", "--agent", "helper"])
+    listed = run(app_for(["kill"]), ["kill", "--list"]).output.splitlines()
+    assert listed == [f"--agent helper in {place}" for place in where]
+    for wrong in (["--list", "c-9"], ["--list", "--undo"], ["--list", "--agent", "a"], ["--agent", "a", "c-9"], []):
         assert run(app_for(["kill"]), ["kill", *wrong]).exit_code != 0
 
 

@@ -95,4 +95,5 @@ def test_every_runbook_says_how_to_stop_it_or_that_nothing_burns():
 def test_where_a_conversation_is_stopped_it_is_said_how_it_goes_on():
     stopping = [text for text in RUNBOOKS.values() if "`turnwatch kill CONVERSATION_ID`." in text]
     assert len(stopping) > 5
-    assert all("`turnwatch kill --undo CONVERSATION_ID`" in text for text in stopping)
+    for goes_on in ("`turnwatch kill --undo CONVERSATION_ID`", "`turnwatch kill --undo --agent AGENT`"):
+        assert all(goes_on in text for text in stopping)

@@ -39,9 +39,9 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "turnwatch top --once --json 127.0.0.1:9464    # for scripts",
     ),
     "kill": (
-        "turnwatch kill c-17          # its guarded turns stop at their next call",
-        "turnwatch kill --list",
-        "turnwatch kill c-17 --undo",
+        "turnwatch kill c-17                   # its guarded turns stop at their next call",
+        "turnwatch kill --agent support-bot    # all of this agent's",
+        "turnwatch kill c-17 --undo            # --list says what is killed",
     ),
     "pack": (
         "turnwatch pack render --out turnwatch-pack",

@@ -1,4 +1,4 @@
-"""``turnwatch kill``: stop a conversation that runs in another process."""
+"""``turnwatch kill``: stop a conversation or an agent that runs in another process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import typer
 
 from turnwatch.core.printable import printable
 from turnwatch.errors import SettingsError, TurnwatchError
-from turnwatch.guards.kill import REDIS_TTL_SECONDS, DirectoryKills, RedisKills, kills_of
+from turnwatch.guards.kill import agent_of, flag_of_agent, kills_of
+from turnwatch.guards.kill_places import REDIS_TTL_SECONDS, DirectoryKills, RedisKills
 from turnwatch.settings_file import load_settings
 
 kill_app = typer.Typer()
@@ -23,6 +24,9 @@ def kill(
     conversation_id: Annotated[
         str, typer.Argument(help="The conversation, or the turn id of a turn without one.")
     ] = "",
+    agent: Annotated[
+        str, typer.Option(help="In its place: every conversation of this agent, by the name that its metrics have.")
+    ] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Take the flag down again.")] = False,
     list_flags: Annotated[bool, typer.Option("--list", help="Say which flags are up.")] = False,
     config: Annotated[
@@ -31,7 +35,8 @@ def kill(
 ) -> None:
     """Put up a flag: guarded turns of the conversation raise ConversationKilled at their next model or tool call.
 
-    Whether there is such a conversation is not known here, and the flag holds for turns that begin later, too.
+    So do the turns of other agents below them. Whether there is such a conversation or agent is not known here, and
+    the flag holds for turns that begin later, too.
 
     Reaches this user's processes on this machine, and those that share kill_dir or redis_url with this command.
 
@@ -39,10 +44,13 @@ def kill(
 
     Exit codes: 0, 1 when --undo finds no flag, 2 when one of them cannot be told or asked.
     """
-    if not conversation_id and not list_flags:
-        raise typer.BadParameter("is missing or empty", param_hint="CONVERSATION_ID")
-    if list_flags and (conversation_id or undo):
+    if list_flags and (conversation_id or agent or undo):
         raise SettingsError("--list stands alone")
+    if conversation_id and agent:
+        raise SettingsError("--agent stands in the place of CONVERSATION_ID")
+    if not conversation_id and not agent and not list_flags:
+        raise typer.BadParameter("is missing or empty", param_hint="CONVERSATION_ID")
+    flag, whose = (flag_of_agent(agent), f"agent {agent}") if agent else (conversation_id, conversation_id)
     told, not_told, taken_down = 0, 0, 0
     for store in kills_of(load_settings(path=config)).stores:
         if not isinstance(store, DirectoryKills | RedisKills):
@@ -51,22 +59,23 @@ def kill(
             if list_flags:
                 _say_flags(store)
             elif not undo:
-                store.kill(conversation_id)
+                store.kill(flag)
                 lasting = (
                     f"for {REDIS_TTL_SECONDS // 3_600} hours or until" if isinstance(store, RedisKills) else "until"
                 )
-                typer.echo(f"flag set for {conversation_id} in {store.place}, {lasting} --undo")
-            elif store.revive(conversation_id):
-                typer.echo(f"flag taken down for {conversation_id} in {store.place}")
+                typer.echo(f"flag set for {whose} in {store.place}, {lasting} --undo")
+            elif store.revive(flag):
+                typer.echo(f"flag taken down for {whose} in {store.place}")
                 taken_down += 1
             else:
-                typer.echo(f"there was no flag for {conversation_id} in {store.place}")
+                typer.echo(f"there was no flag for {whose} in {store.place}")
             told += 1
         except TurnwatchError as error:  # the other places are told all the same
             typer.echo(f"turnwatch: {error}", err=True)
             not_told += 1
     if told and not undo and not list_flags:
-        typer.echo("guarded turns of this conversation, if there are any, stop at their next model or tool call")
+        kind = "agent" if agent else "conversation"
+        typer.echo(f"guarded turns of this {kind}, if there are any, stop at their next model or tool call")
     if not_told:
         raise typer.Exit(NOT_TOLD)
     if undo and not taken_down:
@@ -75,7 +84,9 @@ def kill(
 
 def _say_flags(store: DirectoryKills | RedisKills) -> None:
     flags = store.flags()
-    for conversation_id in flags:
-        typer.echo(f"{printable(conversation_id) or '(an id that is not known)'} in {store.place}")
+    for flag in flags:
+        agent = agent_of(flag)
+        whose = flag if agent is None else f"--agent {agent}"
+        typer.echo(f"{printable(whose) or '(an id that is not known)'} in {store.place}")
     if not flags:
         typer.echo(f"no flags in {store.place}")

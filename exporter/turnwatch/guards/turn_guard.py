@@ -13,6 +13,7 @@ from turnwatch.core.turn import TurnState
 from turnwatch.core.verdict import Verdict
 from turnwatch.errors import ConversationKilled, TurnStopped
 from turnwatch.guards.goal import GoalCheck
+from turnwatch.guards.kill import AllKills, agent_of, flag_of_agent
 from turnwatch.guards.partial import LatestResults, PartialResults
 from turnwatch.guards.stuck_turn import StuckTurn
 from turnwatch.guards.turn_budget import OF_MODEL_CALLS, OF_TOOL_CALLS, TurnBudget
@@ -79,9 +80,12 @@ class TurnGuard:
         self._stuck = StuckTurn(state, on_loop, pager)
         self._goal = GoalCheck(goal, state)
         self._kills = kills
-        kill_id = state.conversation_id or state.turn_id
-        ids_above = () if parent is None else parent._kill_ids
-        self._kill_ids: tuple[str, ...] = ids_above if kill_id in ids_above else (kill_id, *ids_above)
+        kill_ids = [state.conversation_id or state.turn_id]
+        if isinstance(kills, AllKills):  # a store of the user's own knows conversations
+            kill_ids.append(flag_of_agent(state.agent))
+        self._kill_ids: tuple[str, ...] = tuple(
+            dict.fromkeys((*kill_ids, *(() if parent is None else parent._kill_ids)))
+        )
         self._fail_closed = fail_closed
         self._faults_before = self._watch.faults if faults_before is None else faults_before
         self._latest = LatestResults()
@@ -119,24 +123,25 @@ class TurnGuard:
             raise
 
     def _what_stops_everything(self) -> TurnStopped | None:
-        if self._is_killed():
-            return ConversationKilled("this conversation was killed")
+        killed = self._killed()
+        if killed is not None:
+            return ConversationKilled(f"this {'conversation' if agent_of(killed) is None else 'agent'} was killed")
         due = self._stuck.stop
         if due is None:
             return None
         # A fresh one: an exception that is raised twice grows a traceback of both places.
         return type(due)(str(due), stop_reason=due.stop_reason, details=due.details)
 
-    def _is_killed(self) -> bool:
+    def _killed(self) -> str | None:
         if self._kills is None:
-            return False
+            return None
         try:
             for kill_id in self._kill_ids:
                 if self._kills.is_killed(kill_id):
-                    return True
+                    return kill_id
         except Exception:  # the other guards are still there
             self._watch.internal_error("a kill store")
-        return False
+        return None
 
     # What came of it
 
