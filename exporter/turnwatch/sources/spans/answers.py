@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,30 @@ class Result:
 
     evidence: Evidence | None
     failed: bool
+
+
+def calls_made(
+    asked: Sequence[Asked], attributes: Mapping[str, Any], logged: Kept[str, Any], known: Collection[str]
+) -> list[tuple[Asked, Result | None]]:
+    """The calls of a reply that were made, each with its result where the next request tells it.
+
+    No provider takes a request that leaves out the result of a call. So where a request tells of results, a call of
+    which it says nothing was never made: the provider made it itself, or the reply was given up and asked for again.
+
+    Args:
+        asked: The calls.
+        attributes: The messages of the request, among others.
+        logged: Results that log events told, by the call's id.
+        known: The ids of earlier calls.
+    """
+    results = results_of(asked, attributes, logged)
+    made = [(request, results.get(number)) for number, request in enumerate(asked)]
+    if len(results) == len(asked) or not all(request.call_id for request in asked):
+        return made
+    answers = answered_to(attributes)
+    if results and answers:
+        return [(request, result) for request, result in made if result is not None]
+    return [] if any(answer.call_id in known for answer in answers) else made
 
 
 def results_of(
@@ -53,8 +77,12 @@ def results_of(
 
 
 def _are_latest(ids: list[str], attributes: Mapping[str, Any]) -> bool:
-    """Whether the latest reply in a request asked for these calls: OpenAI's Responses have ids for items and calls."""
-    return [request.call_id for request in asked_before(attributes)[0]] == ids
+    """Whether the latest reply in a request asked for these calls: OpenAI's Responses have ids for items and calls.
+
+    A request without any reply goes on with one that the provider keeps, which is the latest.
+    """
+    before, replies = asked_before(attributes)
+    return not replies or [request.call_id for request in before] == ids
 
 
 def _result(answer: Answered) -> Result:

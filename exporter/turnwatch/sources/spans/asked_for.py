@@ -31,4 +31,6 @@ def asked_before_now(scope: Scope, fact: ModelFact) -> list[Asked]:
     is_new = replies > scope.replies_told
     scope.replies_told = max(scope.replies_told, replies)
     known = scope.call_ids or {}
+    if asked and all(request.call_id in known for request in asked):
+        scope.unread_reply = None  # nothing went on with that reply: its stream was broken off
     return [request for request in asked if (request.call_id not in known if request.call_id else is_new)]

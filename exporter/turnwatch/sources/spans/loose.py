@@ -16,7 +16,7 @@ from turnwatch.core.latest import keep_latest
 from turnwatch.sources.spans.answered import answered_to
 from turnwatch.sources.spans.arguments import may_be_arguments_of
 from turnwatch.sources.spans.facts import ModelFact, is_same_tool_name
-from turnwatch.sources.spans.messages import Asked, asked_of, carries_reply, wants_tools
+from turnwatch.sources.spans.messages import Asked, asked_before, asked_of, carries_reply, wants_tools
 from turnwatch.sources.spans.same_call import ToldModel, is_same_model_call
 from turnwatch.sources.spans.scope import Scope
 
@@ -53,8 +53,11 @@ class LooseCalls:
                 return scope
         if not self._by_call_id:
             return None
-        for answer in reversed(answered_to(fact.attributes)):
-            scope = self._by_call_id.get(answer.call_id)
+        results = [answer.call_id for answer in answered_to(fact.attributes)]
+        # OpenAI's Responses have ids for items beside those for calls, and some tell of a reply's calls by those.
+        asked = [request.call_id for request in asked_before(fact.attributes)[0]] if results else []
+        for call_id in (*reversed(results), *asked):
+            scope = self._by_call_id.get(call_id)
             if scope is not None:
                 # The reply may have turned out to be another turn's: what follows it will be told of there as well.
                 return None if scope.closed or scope.into is not None else scope

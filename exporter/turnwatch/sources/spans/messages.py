@@ -11,7 +11,10 @@ from turnwatch.sources.spans.dialect import CONVENTIONS
 from turnwatch.sources.spans.values import MISSING, json_of, parsed
 
 _OPENINFERENCE_OUT: Final = "llm.output_messages."
+# OpenInference gives each item of a reply of OpenAI's a number, and leaves out those it has no words for.
+_MAX_LEFT_OUT: Final = 8
 _FIRST_REPLY: Final = f"{_OPENINFERENCE_OUT}0.message.role"
+_LATER_REPLIES: Final = tuple(f"{_OPENINFERENCE_OUT}{number}.message.role" for number in range(1, _MAX_LEFT_OUT))
 _FIRST_CALL: Final = f"{_OPENINFERENCE_OUT}0.message.tool_calls.0.tool_call.function."
 OPENINFERENCE_IN: Final = "llm.input_messages."
 _REPLY_TEXTS: Final = (
@@ -25,6 +28,7 @@ _NUMBERED_REPLY: Final = ("gen_ai.completion.0.content", "gen_ai.completion.0.to
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
 INPUTS: Final = CONVENTIONS.messages["inputs"]
 _FINISH: Final = CONVENTIONS.messages["finish"]
+_OF_PROVIDER: Final = CONVENTIONS.messages["of_provider"]
 # Where the messages stand in the replies of OpenAI's Chat Completions and of Gemini.
 _IN_CHOICES: Final = (("choices", "message"), ("candidates", "content"))
 # Attributes that hold whole messages.
@@ -67,7 +71,7 @@ def carries_request(attributes: Mapping[str, Any]) -> bool:
 
 def has_flat_reply(attributes: Mapping[str, Any]) -> bool:
     """Whether a model's reply stands in attributes of its own, as OpenInference has it."""
-    return _FIRST_REPLY in attributes
+    return _FIRST_REPLY in attributes or not attributes.keys().isdisjoint(_LATER_REPLIES)
 
 
 def leaves_out_arguments(attributes: Mapping[str, Any]) -> bool:
@@ -111,7 +115,7 @@ def wants_tools(attributes: Mapping[str, Any]) -> bool | None:
 
 
 def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
-    """The tool calls in a model's reply, in their order."""
+    """The tool calls in a model's reply, in their order, without those that the provider made itself."""
     if not attributes:
         return []
     for name in _OUTPUTS:
@@ -119,11 +123,15 @@ def asked_of(attributes: Mapping[str, Any]) -> list[Asked]:
         if value:
             calls = list(asked_in(json_of(value)))
             if calls:
-                return calls[:MAX_CALLS]
+                return _of_agent(calls)
     calls = _asked_flat(attributes)
     if any(call.arguments is MISSING for call in calls):  # OpenInference leaves out what is empty
         calls = list(asked_in(json_of(attributes.get("output.value")))) or calls
-    return calls
+    return _of_agent(calls)
+
+
+def _of_agent(calls: list[Asked]) -> list[Asked]:
+    return [call for call in calls[:MAX_CALLS] if not call.call_id.startswith(_OF_PROVIDER)]
 
 
 def question_in(attributes: Mapping[str, Any]) -> str:
@@ -148,7 +156,7 @@ def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
         if value:
             messages = members(json_of(value), "messages")
             replies = [message for message in messages if message.get("role") == "assistant"]
-            return list(asked_in(replies[-1:]))[:MAX_CALLS], len(replies)
+            return _of_agent(list(asked_in(replies[-1:]))), len(replies)
     calls: list[Asked] = []
     known = 0
     for start, inner, call in (
@@ -165,11 +173,16 @@ def asked_before(attributes: Mapping[str, Any]) -> tuple[list[Asked], int]:
 def numbered(attributes: Mapping[str, Any], start: str, inner: str = "") -> Iterator[tuple[str, Any]]:
     """The messages that are spread over attributes, a number of which stands for each: where they stand, and roles.
 
-    OpenInference begins with 1 where it keeps the first place for instructions and there are none.
+    OpenInference keeps the first place for instructions, even where there are none, and one for what it leaves out.
     """
-    number = 0 if f"{start}0.{inner}role" in attributes else 1
-    while (role := attributes.get(f"{start}{number}.{inner}role")) is not None:
-        yield f"{start}{number}.{inner}", role
+    number, left_out, most = 0, 0, _MAX_LEFT_OUT if inner else 2
+    while left_out < most:
+        role = attributes.get(f"{start}{number}.{inner}role")
+        if role is None:
+            left_out += 1
+        else:
+            left_out = 0
+            yield f"{start}{number}.{inner}", role
         number += 1
 
 
@@ -273,12 +286,8 @@ def _asked(tool: Any, given: Any, call_id: Any) -> Asked:
 
 def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
     calls: list[Asked] = []
-    for message in range(MAX_CALLS):
-        start = f"{_OPENINFERENCE_OUT}{message}.message."
-        found = _calls_at(attributes, start + "tool_calls.{}.tool_call.function.")
-        calls += found
-        if not found and start + "role" not in attributes:
-            break
+    for message, _ in numbered(attributes, _OPENINFERENCE_OUT, "message."):
+        calls += _calls_at(attributes, message + "tool_calls.{}.tool_call.function.")
     if calls:
         if calls[0].call_id:
             return calls

@@ -9,7 +9,7 @@ from turnwatch.core.events import MISSING, ModelCall, ToolCall
 from turnwatch.core.evidence import Evidence
 from turnwatch.core.turn import TurnState
 from turnwatch.core.watch import Watch
-from turnwatch.sources.spans.answers import results_of
+from turnwatch.sources.spans.answers import calls_made
 from turnwatch.sources.spans.asked_for import asked_before_now, fill_arguments
 from turnwatch.sources.spans.complaints import Complaints
 from turnwatch.sources.spans.dialect import Dialect
@@ -30,6 +30,7 @@ from turnwatch.sources.spans.rounds import note_start, round_of
 from turnwatch.sources.spans.same_call import ToldModel, ToldTool, is_same_model_call, is_same_tool_call, merged
 from turnwatch.sources.spans.scope import SEVERAL, Scope
 from turnwatch.sources.spans.seen_by_mcp import calls_of
+from turnwatch.sources.spans.span import NO_ATTRIBUTES
 from turnwatch.sources.spans.teams import Teams
 
 _NS: Final = 1e-9
@@ -227,13 +228,12 @@ class Recorder:
         turn = scope.turn
         if not asked or turn is None or scope.has_tools or not scope.reads_replies:
             return
-        results = results_of(asked, answers.attributes, self._logs.results) if answers is not None else {}
         scope.seen_by_mcp = None
         scope.unread_reply = None
         started = scope.last_ns * _NS if scope.last_ns else None
         calls = []
-        for number, request in enumerate(asked):
-            result = results.get(number)
+        attributes = answers.attributes if answers is not None else NO_ATTRIBUTES
+        for request, result in calls_made(asked, attributes, self._logs.results, scope.call_ids or ()):
             call = ToolCall(
                 request.tool,
                 request.arguments,
