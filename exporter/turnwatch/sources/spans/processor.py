@@ -224,7 +224,7 @@ class TurnSpanProcessor(SpanProcessor):
         return False
 
     def _follow_default_watch(self) -> None:
-        """Go over to the watch that a later ``configure`` made. What is open ends here, and goes on as new turns there."""
+        """Go over to the watch that a later ``configure`` made; what is open ends, and goes on as new turns."""
         if self._given_watch is None:
             watch = default_watch()
             if watch is not self._watch:
