@@ -48,8 +48,12 @@ def main() -> None:
 def show(parent: tw.TurnState, workers: list[int]) -> None:
     parent.end("user_cancelled")
     print("### both alive")
-    both = 'agent_duplicate_tool_calls_total{agent="bot",tool="search"} 4.0'
-    print(wait_for(both, 'agent_turn_identical_calls_max{agent="bot",tool="search"} 5.0'))
+    both = (
+        'agent_duplicate_tool_calls_total{agent="bot",tool="search"} 4.0',
+        'agent_turn_identical_calls_max{agent="bot",tool="search"} 5.0',
+        'agent_open_turns{agent="bot"} 2.0',
+    )
+    print(wait_for(*both))
     os.kill(workers[0], signal.SIGKILL)
     os.waitpid(workers[0], 0)
     workers.pop(0)

@@ -23,7 +23,7 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[Se
     folder = tmp_path_factory.mktemp("multiproc")
     run = subprocess.run(
         [sys.executable, str(SCRIPT)],
-        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder), "TURNWATCH_DETECT__WINDOW_SECONDS": "6"},
+        env={**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(folder), "TURNWATCH_DETECT__WINDOW_SECONDS": "8"},
         capture_output=True,
         text=True,
         timeout=120,
