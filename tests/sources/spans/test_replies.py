@@ -46,6 +46,13 @@ def openinference(replies, asked=True):
     return attributes
 
 
+def traceai(replies, asked=True):
+    renamed = {
+        key.replace("llm.input_", "gen_ai.input."): value for key, value in openinference(replies, asked).items()
+    }
+    return {**renamed, "gen_ai.span.kind": "LLM"}
+
+
 def semantic_conventions(replies, asked=True):
     messages = [{"role": "user", "parts": [{"type": "text", "content": "Search."}]}]
     for number in range(replies):
@@ -56,7 +63,7 @@ def semantic_conventions(replies, asked=True):
     return {"gen_ai.input.messages": json.dumps(messages)}
 
 
-CONVENTIONS = [traceloop, openinference, semantic_conventions]
+CONVENTIONS = [traceloop, openinference, traceai, semantic_conventions]
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
@@ -80,6 +87,17 @@ def test_calls_that_nothing_tells_of_are_said_to_be_missing(story, convention):
         story.feed(story.chat(1, at=at, attributes=convention(at, asked=False)))
     turn = only_turn(story)
     assert (turn.tool_calls, turn.missing_arguments) == (0, 2)
+
+
+def test_roles_are_read_from_the_kinds_that_loongsuite_and_traceai_have(story):
+    kind = "gen_ai.span.kind"
+    for at in range(2):
+        tool = {kind: "TOOL", "gen_ai.tool.name": "search", "input.value": '{"q": 1}', "output.value": "nothing"}
+        model = {kind: "LLM", "gen_ai.usage.input_tokens": 10, "gen_ai.usage.output_tokens": 1}
+        story.feed(story.span("ChatOpenAI", model, 1, at=at), story.span("search", tool, 1, at=at + 0.5))
+    story.feed(story.span("bot", {kind: "AGENT", "gen_ai.agent.name": "bot"}, span_id=1, seconds=9))
+    turn = only_turn(story)
+    assert (turn.agent, turn.iterations, turn.tool_calls, turn.repeats) == ("bot", 2, 2, 1)
 
 
 def whole(at):

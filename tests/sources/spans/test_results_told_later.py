@@ -192,3 +192,9 @@ def test_results_are_found_in_langchains_own_messages():
     message["kwargs"] = {"content": "nothing", "type": "tool", "tool_call_id": "call_1", "status": "error"}
     (answer,) = answered_to({"gen_ai.prompt": json.dumps({"messages": [[message]]})})
     assert (answer.call_id, answer.value, answer.failed) == ("call_1", "nothing", True)
+
+
+def test_a_message_of_a_tool_that_is_text_as_any_other_is_a_result():
+    messages = [{"role": "assistant", "parts": []}, {"role": "tool", "parts": [{"type": "text", "content": "nothing"}]}]
+    (answer,) = answered_to({"gen_ai.input.messages": json.dumps(messages)})
+    assert (answer.call_id, answer.value) == ("", [{"type": "text", "content": "nothing"}])

@@ -51,10 +51,11 @@ def _answered_in(value: Any) -> Iterator[Answered]:
             result, failed = message.get("content", message.get("parts", MISSING)), message.get("status") == "error"
             yield Answered(str(message["tool_call_id"]), result, failed)
             continue
-        for part in members(message, "parts", "content"):
-            answer = _answer_in_part(part)
-            if answer is not None:
-                yield answer
+        parts = list(members(message, "parts", "content"))
+        answers = list(filter(None, map(_answer_in_part, parts)))
+        yield from answers
+        if parts and not answers and message.get("role") == "tool":  # Splunk's: a text as any other, without an id
+            yield Answered("", parts)
 
 
 def _answer_in_part(part: dict[str, Any]) -> Answered | None:

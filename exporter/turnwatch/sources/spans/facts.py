@@ -11,6 +11,7 @@ from turnwatch.core.evidence import Evidence
 from turnwatch.sources.spans.arguments import arguments_of
 from turnwatch.sources.spans.dialect import Dialect
 from turnwatch.sources.spans.haystack import reply_meta
+from turnwatch.sources.spans.messages import as_openinference
 from turnwatch.sources.spans.results import result_of
 from turnwatch.sources.spans.shapes import COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA
 from turnwatch.sources.spans.span import NO_ATTRIBUTES, SERVER, SMALL_SPAN_BYTES, SpanData, weight_of
@@ -121,6 +122,8 @@ class ModelFact:
         self.end_ns = span.end_ns
         self.response_id = first_text(attributes, shape.response_id) or _id_in_output(attributes)
         self.attributes = attributes if shape.has_messages else NO_ATTRIBUTES
+        if shape.spreads_messages:
+            self.attributes = as_openinference(attributes)
         self.weight = span.weight if shape.has_messages else SMALL_SPAN_BYTES
         self.counted = shape.may_be_counted and (is_counted(attributes) or COUNTED_MODEL in attributes)
 

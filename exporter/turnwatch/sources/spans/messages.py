@@ -28,6 +28,7 @@ _NUMBERED_REPLY: Final = ("gen_ai.completion.0.content", "gen_ai.completion.0.to
 _OUTPUTS: Final = CONVENTIONS.messages["outputs"]
 INPUTS: Final = CONVENTIONS.messages["inputs"]
 _FINISH: Final = CONVENTIONS.messages["finish"]
+_RENAMED: Final = tuple(zip(CONVENTIONS.messages["spread"], CONVENTIONS.messages["as_openinference"], strict=True))
 _OF_PROVIDER: Final = CONVENTIONS.messages["of_provider"]
 # Where the messages stand in the replies of OpenAI's Chat Completions and of Gemini.
 _IN_CHOICES: Final = (("choices", "message"), ("candidates", "content"))
@@ -47,6 +48,14 @@ class Asked:
 
 
 T = TypeVar("T")
+
+
+def as_openinference(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Attributes over which messages are spread as OpenInference does, under its names."""
+    renamed = dict(attributes)
+    for start, name in _RENAMED:
+        renamed |= {name + key[len(start) :]: value for key, value in attributes.items() if key.startswith(start)}
+    return renamed
 
 
 def carries_reply(attributes: Mapping[str, Any]) -> bool:

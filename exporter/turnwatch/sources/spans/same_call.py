@@ -55,7 +55,8 @@ def is_same_model_call(one: ModelFact | ToldModel, other: ModelFact) -> bool:
 
     Two instrumentations of one client give the same reply's id, and their spans share time: some servers draw
     the ids of their replies from few, so that the id alone says little. Where one of them gives none, their
-    spans lie within each other and count the same tokens; one that was written late need only share time.
+    spans lie within each other and count the same tokens; one that was written late need only share time. Of a reply
+    that was broken off neither tells anything, and each ends when it hears of that: they share most of their time.
     """
     if one.response_id and other.response_id:
         return one.response_id == other.response_id and share_time(one, other)
@@ -64,6 +65,8 @@ def is_same_model_call(one: ModelFact | ToldModel, other: ModelFact) -> bool:
     mine, theirs = _tokens(one), _tokens(other)
     if _lies_within(one, other):
         return mine is None or theirs is None or mine == theirs
+    if mine is None and theirs is None and not one.response_id and not other.response_id:
+        return _share_most_time(one, other)
     return (one.told_late or other.told_late) and mine is not None and mine == theirs and share_time(one, other)
 
 
@@ -92,6 +95,11 @@ def share_time(one: Fact | ToldTool | ToldModel, other: Fact) -> bool:
     if one.start_ns < other.end_ns + slack and other.start_ns < one.end_ns + slack:
         return True
     return one.start_ns == other.start_ns and one.end_ns == other.end_ns
+
+
+def _share_most_time(one: Fact | ToldModel, other: Fact) -> bool:
+    shared = min(one.end_ns, other.end_ns) - max(one.start_ns, other.start_ns)
+    return 2 * shared > max(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
 
 
 def _lies_within(one: Fact | ToldTool | ToldModel, other: Fact) -> bool:

@@ -25,7 +25,11 @@ _TOOL: Final = CONVENTIONS.tool
 _MODEL: Final = CONVENTIONS.model
 _AGENT: Final = CONVENTIONS.agent
 _USAGE: Final = CONVENTIONS.usage
-_MESSAGES: Final = frozenset(name for names in CONVENTIONS.messages.values() for name in names)
+_MESSAGES: Final = frozenset(
+    name for kind in ("outputs", "inputs", "finish", "numbered") for name in CONVENTIONS.messages[kind]
+)
+# Where messages are spread under names that begin otherwise than OpenInference's, the first one's role.
+_SPREAD: Final = frozenset(start + "0.message.role" for start in CONVENTIONS.messages["spread"])
 COUNTED: Final = "turnwatch.counted"
 COUNTED_MODEL: Final = "turnwatch.counted.model"
 COUNTED_TOOL: Final = "turnwatch.counted.tool"
@@ -59,6 +63,7 @@ class Shape:
         input, output, cache_read, cache_write, reasoning, total: Token counts.
         has_usage_object: Token counts may stand in an object of the dialect's own.
         has_messages: A model's messages, or why it ended, are among the attributes.
+        spreads_messages: Those are under other names than OpenInference's (see messages.as_openinference).
         may_be_counted: Somebody may have marked the spans as counted already.
     """
 
@@ -91,6 +96,7 @@ class Shape:
         "response_id",
         "result",
         "roles",
+        "spreads_messages",
         "tool_name",
         "total",
     )
@@ -129,13 +135,14 @@ class Shape:
         self.reasoning = there(_USAGE["reasoning"])
         self.total = there(_USAGE["total"])
         self.has_usage_object = any(name in names for name in USAGE_OBJECTS)
-        self.has_messages = not _MESSAGES.isdisjoint(names)
+        self.spreads_messages = not _SPREAD.isdisjoint(names)
+        self.has_messages = self.spreads_messages or not _MESSAGES.isdisjoint(names)
         self.may_be_counted = COUNTED in names or COUNTED_MODEL in names or COUNTED_TOOL in names
 
 
 def _asked_for() -> frozenset[str]:
     """Every attribute name that a shape depends on."""
-    names = {COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA, *USAGE_OBJECTS, *CONVENTIONS.markers, *_MESSAGES}
+    names = {COUNTED, COUNTED_MODEL, COUNTED_TOOL, METADATA, *USAGE_OBJECTS, *CONVENTIONS.markers, *_MESSAGES, *_SPREAD}
     for section in (_MODEL, _AGENT, _USAGE):
         names.update(*section.values())
     for kind in ("name", "arguments", "result", "call_id", "input_hash"):
