@@ -104,6 +104,14 @@ def test_replies_are_read_past_items_that_are_left_out(story, left_out):
     assert turn.verdict is not None
 
 
+def test_replies_are_read_that_do_not_say_whose_they_are(story):
+    for at in range(3):
+        attributes = openinference(at, left_out=0)
+        del attributes["llm.output_messages.0.message.role"]
+        story.feed(story.span("openai.chat.completion", attributes, 1, at=at))
+    assert only_turn(story).tool_calls == 3
+
+
 def test_calls_in_traces_of_their_own_are_one_turn_where_requests_repeat_the_ids_of_items(story):
     """OpenAI's Responses name a call by its item's id and its result by the call's."""
     for at in range(4):

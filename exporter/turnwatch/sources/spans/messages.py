@@ -295,8 +295,14 @@ def _asked(tool: Any, given: Any, call_id: Any) -> Asked:
 
 def _asked_flat(attributes: Mapping[str, Any]) -> list[Asked]:
     calls: list[Asked] = []
-    for message, _ in numbered(attributes, _OPENINFERENCE_OUT, "message."):
-        calls += _calls_at(attributes, message + "tool_calls.{}.tool_call.function.")
+    if _FIRST_CALL + "name" in attributes or has_flat_reply(attributes):
+        number = left_out = 0
+        while left_out < _MAX_LEFT_OUT:
+            message = f"{_OPENINFERENCE_OUT}{number}.message."
+            found = _calls_at(attributes, message + "tool_calls.{}.tool_call.function.")
+            left_out = 0 if found or message + "role" in attributes else left_out + 1
+            calls += found
+            number += 1
     if calls:
         if calls[0].call_id:
             return calls

@@ -14,7 +14,7 @@ from typing import Final, final
 
 from turnwatch.core.latest import keep_latest
 from turnwatch.sources.spans.facts import ModelFact
-from turnwatch.sources.spans.messages import asked_of, carries_reply, has_flat_reply, reply_text
+from turnwatch.sources.spans.messages import asked_of, carries_reply, has_flat_reply, reply_text, said_in
 from turnwatch.sources.spans.same_call import ToldModel, is_same_model_call
 from turnwatch.sources.spans.scope import Scope
 
@@ -149,10 +149,11 @@ def _replies(fact: ModelFact) -> Iterator[Hashable]:
     """What shows other spans to tell of the same reply: its id, and where they leave that out the reply itself."""
     if fact.response_id:
         yield fact.response_id
-    if not has_flat_reply(fact.attributes):
+    is_flat = has_flat_reply(fact.attributes)
+    if not is_flat and not fact.dialect.told_again:
         return  # of a convention in which no call is told of again, and its messages are not worth reading
     asked = tuple(request.call_id for request in asked_of(fact.attributes) if request.call_id)
-    text = "" if asked else reply_text(fact.attributes)
+    text = "" if asked else (reply_text if is_flat else said_in)(fact.attributes)
     if asked or text:
         yield asked or hash(text)
 
