@@ -132,3 +132,18 @@ def test_a_request_of_results_alone_answers_the_latest_reply(story):
         }
         story.feed(story.chat(1, at=at, attributes=attributes))
     assert only_turn(story).verdict.mode == "full"
+
+
+def test_a_request_that_comes_late_and_was_earlier_takes_no_call_away(story):
+    story.feed(chat(story, 0, [], called("a")))
+    story.feed(chat(story, 4, ["a", "b"], called("c")))
+    story.pass_time(5)
+    story.feed(chat(story, 2, ["a"], called("b")), chat(story, 6, ["a", "b", "c"]))
+    assert only_turn(story).tool_calls == 3
+
+
+def test_one_stream_that_two_clients_saw_broken_off_is_one_call(story):
+    whole = {"gen_ai.usage.input_tokens": None, "gen_ai.usage.output_tokens": None}
+    for scope, at in (("one", 1.0), ("other", 1.1)):
+        story.feed(story.chat(1, at=at, scope=scope, attributes=whole))
+    assert only_turn(story).iterations == 1

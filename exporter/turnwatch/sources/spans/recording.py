@@ -232,7 +232,9 @@ class Recorder:
         scope.unread_reply = None
         started = scope.last_ns * _NS if scope.last_ns else None
         calls = []
-        attributes = answers.attributes if answers is not None else NO_ATTRIBUTES
+        # Spans that come late may tell of an earlier request, which knows nothing of these calls.
+        is_next = answers is not None and answers.start_ns >= scope.recent_models[-1].start_ns
+        attributes = answers.attributes if answers is not None and is_next else NO_ATTRIBUTES
         for request, result in calls_made(asked, attributes, self._logs.results, scope.call_ids or ()):
             call = ToolCall(
                 request.tool,
