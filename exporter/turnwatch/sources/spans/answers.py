@@ -24,7 +24,7 @@ class Result:
 
 
 def calls_made(
-    asked: Sequence[Asked], attributes: Mapping[str, Any], logged: Kept[str, Any], known: Collection[str]
+    asked: Sequence[Asked], attributes: Mapping[str, Any], logged: Kept[str, Any], known: Collection[str] | None
 ) -> list[tuple[Asked, Result | None]]:
     """The calls of a reply that were made, each with its result where the next request tells it.
 
@@ -35,11 +35,11 @@ def calls_made(
         asked: The calls.
         attributes: The messages of the request, among others.
         logged: Results that log events told, by the call's id.
-        known: The ids of earlier calls.
+        known: The ids of earlier calls; None where the request may have been sent before the reply had come.
     """
     results = results_of(asked, attributes, logged)
     made = [(request, results.get(number)) for number, request in enumerate(asked)]
-    if len(results) == len(asked) or not all(request.call_id for request in asked):
+    if known is None or len(results) == len(asked) or not all(request.call_id for request in asked):
         return made
     answers = answered_to(attributes)
     if results and answers:

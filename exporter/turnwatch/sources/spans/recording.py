@@ -30,7 +30,7 @@ from turnwatch.sources.spans.rounds import note_start, round_of
 from turnwatch.sources.spans.same_call import ToldModel, ToldTool, is_same_model_call, is_same_tool_call, merged
 from turnwatch.sources.spans.scope import SEVERAL, Scope
 from turnwatch.sources.spans.seen_by_mcp import calls_of
-from turnwatch.sources.spans.span import NO_ATTRIBUTES
+from turnwatch.sources.spans.span import MILLISECOND_NS, NO_ATTRIBUTES
 from turnwatch.sources.spans.teams import Teams
 
 _NS: Final = 1e-9
@@ -232,10 +232,11 @@ class Recorder:
         scope.unread_reply = None
         started = scope.last_ns * _NS if scope.last_ns else None
         calls = []
-        # Spans that come late may tell of an earlier request, which knows nothing of these calls.
-        is_next = answers is not None and answers.start_ns >= scope.recent_models[-1].start_ns
-        attributes = answers.attributes if answers is not None and is_next else NO_ATTRIBUTES
-        for request, result in calls_made(asked, attributes, self._logs.results, scope.call_ids or ()):
+        attributes = answers.attributes if answers is not None else NO_ATTRIBUTES
+        # A request that was sent before this reply had come, and whose span comes late, knows nothing of its calls.
+        is_next = answers is not None and answers.start_ns + MILLISECOND_NS > scope.recent_models[-1].end_ns
+        known = (scope.call_ids or ()) if is_next else None
+        for request, result in calls_made(asked, attributes, self._logs.results, known):
             call = ToolCall(
                 request.tool,
                 request.arguments,
