@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 
+from turnwatch.core import forking
 from turnwatch.core.engine import Engine
 from turnwatch.core.forking import fork_safe_lock
 from turnwatch.core.watch import Watch
@@ -48,7 +49,8 @@ def test_a_lock_that_another_thread_holds_is_open_in_the_child():
     assert lock.acquire(timeout=2)
 
 
-def test_a_fork_waits_until_a_quiet_lock_is_open_and_leaves_it_open():
+def test_a_fork_waits_until_a_quiet_lock_is_open_and_leaves_it_open(monkeypatch):
+    monkeypatch.setattr(forking, "_PATIENCE_SECONDS", 60.0)
     lock = fork_safe_lock(quiet=True)
     halves: list[int] = []
     taken = threading.Event()
