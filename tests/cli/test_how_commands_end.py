@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -14,11 +15,13 @@ from typing import Any
 
 import pytest
 from click.testing import Result
+from rich.console import Console
 from terminals import read_to_end, read_until
 from typer.testing import CliRunner
 
 from turnwatch.cli import app_for
 from turnwatch.cli.json_text import json_text
+from turnwatch.cli.reading_bar import ReadingBar
 from turnwatch.errors import TurnwatchError
 
 COMMANDS = {
@@ -245,6 +248,28 @@ def test_a_signal_leaves_the_terminal_as_it_was(name: str, tmp_path: Path):
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 128 + number, seen.decode()
     assert seen.rindex(_SHOW) > seen.rindex(_HIDE)
+
+
+def test_a_signal_that_comes_as_the_bar_is_drawn_leaves_the_cursor_shown(monkeypatch: pytest.MonkeyPatch):
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal, enter = Terminal(), Console.__enter__
+
+    def interrupted(console: Console) -> Console:
+        entered = enter(console)
+        if _HIDE.decode() in terminal.getvalue():
+            monkeypatch.setattr(Console, "__enter__", enter)
+            raise KeyboardInterrupt
+        return entered
+
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(Console, "__enter__", interrupted)
+    with pytest.raises(KeyboardInterrupt), ReadingBar():
+        pass
+    assert terminal.getvalue().rindex(_SHOW.decode()) > terminal.getvalue().rindex(_HIDE.decode())
 
 
 def test_file_names_in_another_encoding_are_named_as_well_as_can_be(runs: Path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from types import TracebackType
-from typing import Self, final
+from typing import Final, Self, final
 
 import typer
 from rich.console import Console
@@ -13,6 +13,8 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 from rich.text import Text
 
 from turnwatch.core.printable import printable
+
+_SHOW_CURSOR: Final = "\x1b[?25h"
 
 
 @final
@@ -47,7 +49,7 @@ class ReadingBar:
         try:
             self._bar.start()
         except BaseException:  # a signal, when the cursor is hidden already and stop() cannot stop it yet
-            self._bar.console.show_cursor()
+            self._show_cursor()
             raise
         return self
 
@@ -55,6 +57,14 @@ class ReadingBar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._bar.stop()
+        self._show_cursor()
+
+    def _show_cursor(self) -> None:
+        # Not through the console, which writes nothing any more where a signal came as it began to.
+        if self._is_shown:
+            file = self._bar.console.file
+            file.write(_SHOW_CURSOR)
+            file.flush()
 
     def found(self, size: int | None) -> None:
         """How many bytes all files have; None when it is not known of all of them."""
