@@ -23,6 +23,7 @@ from turnwatch.pack.check_schema import alert_schema_faults, schema_faults
 from turnwatch.pack.home import NoPackError
 from turnwatch.pack.queries import QueryError, metric_behind, metrics_of
 from turnwatch.pack.render import ALERTMANAGER_FILE, GRAFANA_ALERTS_FILE, RULES_FILE
+from turnwatch.pack.yaml_text import value_of
 
 UNCHARTED: Final = frozenset[str]()
 """Metrics that no rule and no panel uses, on purpose."""
@@ -126,7 +127,7 @@ def _read(folder: Path) -> _Pack:
 def _yaml(folder: Path, name: str, unreadable: list[str]) -> Mapping[str, Any]:
     """Return a document, or nothing for a file that is missing or, as ``unreadable`` then says, no YAML."""
     try:
-        return yaml.safe_load((folder / name).read_text(encoding="utf-8")) or {}
+        return value_of((folder / name).read_text(encoding="utf-8")) or {}
     except FileNotFoundError:
         return {}
     except yaml.YAMLError as error:

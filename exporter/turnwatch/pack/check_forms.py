@@ -15,6 +15,7 @@ import yaml
 from turnwatch.pack.check_rules import rule_faults
 from turnwatch.pack.queries import faults_of
 from turnwatch.pack.render import as_yaml
+from turnwatch.pack.yaml_text import values_of
 
 _SECONDS: Final = 60
 _PLACE: Final = re.compile(r"^\S+\.yaml: (?:\d+:\d+: )?", re.MULTILINE)
@@ -51,7 +52,7 @@ def form_faults(folder: Path, recorded: frozenset[str]) -> Iterator[str]:
     for path in form_files(folder):
         name = path.relative_to(folder).as_posix()
         try:
-            documents = [document for document in yaml.safe_load_all(path.read_text("utf-8")) if document is not None]
+            documents = [document for document in values_of(path.read_text("utf-8")) if document is not None]
         except yaml.YAMLError as error:
             yield f"{name}: not YAML: {error}"
             continue

@@ -6,10 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-import yaml
-
 from turnwatch.pack.past_alerts import past_alerts
 from turnwatch.pack.render import ALERTMANAGER_FILE, GRAFANA_ALERTS_FILE, RULES_FILE, as_yaml
+from turnwatch.pack.yaml_text import value_of
 
 KUBERNETES_NAME: Final = "turnwatch"
 SIDECAR_LABEL: Final = {"grafana_dashboard": "1"}
@@ -24,7 +23,7 @@ def mimir(files: Mapping[str, str]) -> dict[str, str]:
 
     One group a file: the ruler's interface takes exactly one group a request.
     """
-    groups = yaml.safe_load(files[RULES_FILE])["groups"]
+    groups = value_of(files[RULES_FILE])["groups"]
     return {
         f"mimir/{group['name']}.yaml": as_yaml({"namespace": KUBERNETES_NAME, "groups": [group]}) for group in groups
     }
@@ -59,13 +58,13 @@ def kubernetes(files: Mapping[str, str], config: Mapping[str, Any]) -> dict[str,
     given = config.get("kubernetes", {})
     namespace, labels = given.get("namespace", ""), given.get("labels", {})
     alertmanager = given.get("alertmanagerNamespace", namespace)
-    rules = yaml.safe_load(files[RULES_FILE])
+    rules = value_of(files[RULES_FILE])
     monitor = {
         "selector": {"matchLabels": {"turnwatch": "true"}},
         "namespaceSelector": {"any": True},
         "endpoints": [{"port": "metrics"}],
     }
-    routes = _alertmanager_spec(yaml.safe_load(files[ALERTMANAGER_FILE]))
+    routes = _alertmanager_spec(value_of(files[ALERTMANAGER_FILE]))
     objects: dict[str, list[dict[str, Any]]] = {
         name.lower(): [_object(f"{_OPERATOR}/{version}", name, KUBERNETES_NAME, where, labels, spec=spec)]
         for name, version, where, spec in (

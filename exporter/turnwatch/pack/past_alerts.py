@@ -6,9 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-import yaml
-
 from turnwatch.pack.render import RULES_FILE, as_yaml
+from turnwatch.pack.yaml_text import value_of
 
 _DURATION: Final = re.compile(r"(\d+)([smhd])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
@@ -21,7 +20,7 @@ def past_alerts(files: Mapping[str, str]) -> dict[str, str]:
 
     Dashboards read that series. ``keep_firing_for`` is left out: it only delays an alert's end.
     """
-    groups = [_group(group) for group in yaml.safe_load(files[RULES_FILE])["groups"]]
+    groups = [_group(group) for group in value_of(files[RULES_FILE])["groups"]]
     return {"history/turnwatch.alerts.yaml": as_yaml({"groups": groups})}
 
 

@@ -20,6 +20,7 @@ from turnwatch.pack.deploy.placeholders import placeholders
 from turnwatch.pack.deploy.rule_files import line_to_add
 from turnwatch.pack.deploy.secrets import as_shown
 from turnwatch.pack.render import ALERTMANAGER_FILE, GENERATED, RULES_FILE, TEMPLATE_FILE
+from turnwatch.pack.yaml_text import value_of
 
 _MARK: Final = GENERATED.partition(" from ")[0].encode()
 _TEMPLATE_MARK: Final = b"{{/* Made by turnwatch"
@@ -221,14 +222,14 @@ def alertmanager(server: Server, config_file: Path, pack: Path) -> FileTarget:
         pack: Where ``turnwatch pack render`` wrote to.
     """
     content = (pack / ALERTMANAGER_FILE).read_text(encoding="utf-8")
-    wanted: dict[str, Any] = yaml.safe_load(content)
+    wanted: dict[str, Any] = value_of(content)
     files = {
         config_file.parent / Path(TEMPLATE_FILE).name: (pack / TEMPLATE_FILE).read_text(encoding="utf-8"),
         config_file: content,
     }
 
     def lacking() -> str | None:
-        loaded = yaml.safe_load(server.ask("GET", "/api/v2/status").json()["config"]["original"])
+        loaded = value_of(server.ask("GET", "/api/v2/status").json()["config"]["original"])
         receivers = [[receiver["name"] for receiver in config["receivers"]] for config in (loaded, wanted)]
         rules = [len(config.get("inhibit_rules", [])) for config in (loaded, wanted)]
         if receivers[0] == receivers[1] and rules[0] == rules[1]:
@@ -268,7 +269,7 @@ def _may_be(seen: str, path: Path) -> bool:
 
 
 def _groups(content: str) -> list[Any]:
-    return list(yaml.safe_load(content)["groups"])
+    return list(value_of(content)["groups"])
 
 
 def _as_loaded(rule: Mapping[str, Any]) -> tuple[str, object, object]:
@@ -279,7 +280,7 @@ def _as_loaded(rule: Mapping[str, Any]) -> tuple[str, object, object]:
 
 def _document(content: bytes) -> Mapping[str, Any]:
     try:
-        document = yaml.safe_load(content)
+        document = value_of(content)
     except yaml.YAMLError:
         return {}
     return document if isinstance(document, dict) else {}

@@ -10,6 +10,7 @@ import yaml
 from turnwatch.core.printable import printable
 from turnwatch.pack.deploy.changes import DeployError
 from turnwatch.pack.deploy.http import Server
+from turnwatch.pack.yaml_text import value_of
 
 _CONFIG_FILE: Final = "prometheus.yml"
 
@@ -24,7 +25,7 @@ def line_to_add(server: Server, path: Path) -> str:
     try:
         flags = server.ask("GET", "/api/v1/status/flags").json()["data"]
         file = str(flags["config.file"])
-        loaded = yaml.safe_load(server.ask("GET", "/api/v1/status/config").json()["data"]["yaml"])
+        loaded = value_of(server.ask("GET", "/api/v1/status/config").json()["data"]["yaml"])
         patterns = ", ".join(str(pattern) for pattern in loaded.get("rule_files") or ())
     except (DeployError, KeyError, TypeError, AttributeError, yaml.YAMLError):
         pass

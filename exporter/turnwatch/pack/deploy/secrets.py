@@ -8,6 +8,7 @@ from typing import Any, Final
 import yaml
 
 from turnwatch.pack.render import as_yaml
+from turnwatch.pack.yaml_text import value_of
 
 HIDDEN: Final = "<hidden>"
 _SECRET: Final = re.compile(
@@ -19,7 +20,7 @@ _SECRET: Final = re.compile(
 def as_shown(content: str) -> str:
     """Return an Alertmanager file with its secrets hidden, and its keys sorted; nothing of what cannot be read."""
     try:
-        document = yaml.safe_load(content)
+        document = value_of(content)
     except yaml.YAMLError:
         return "(not YAML)\n"
     return as_yaml(_hidden(document)) if isinstance(document, dict) else ""
