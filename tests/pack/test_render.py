@@ -37,13 +37,20 @@ def test_generated_yaml_says_so_in_its_first_line():
 
 
 def test_the_shipped_pack_needs_no_jsonnet(monkeypatch, home, tmp_path):
-    monkeypatch.setitem(sys.modules, "_jsonnet", None)
+    for name in ("_gojsonnet", "_jsonnet"):
+        monkeypatch.setitem(sys.modules, name, None)
     for path in render(None, tmp_path):
         assert path.read_bytes() == (home / path.relative_to(tmp_path)).read_bytes()
     with pytest.raises(MissingExtraError, match=r"turnwatch\[pack\]"):
         render({"alwaysOn": True}, tmp_path)
     with pytest.raises(MissingExtraError):
         render(None, home)
+
+
+def test_the_jsonnet_that_the_extra_installs_makes_the_same_files(monkeypatch):
+    made = pack_files(None)
+    monkeypatch.setitem(sys.modules, "_gojsonnet", None)
+    assert pack_files(None) == made
 
 
 def test_an_alert_that_is_switched_off_has_no_runbook(tmp_path):
