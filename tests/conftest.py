@@ -9,10 +9,10 @@ import pytest
 
 # The environments of the frameworks do not have hypothesis.
 with contextlib.suppress(ImportError):
-    from hypothesis import settings
+    from hypothesis import HealthCheck, settings
 
     # How long an example takes depends on what else the machine does. CI has a profile of hypothesis' own.
-    settings.register_profile("turnwatch", deadline=None)
+    settings.register_profile("turnwatch", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     if "CI" not in os.environ:
         settings.load_profile("turnwatch")
 

@@ -59,11 +59,13 @@ any_values = st.recursive(
 )
 
 
+@pytest.mark.untraced
 @given(json_values)
 def test_orjson_and_the_writer_give_the_same_bytes(value):
     assert canonical_bytes([value]) == write_canonical([value], DEFAULT_RULES)
 
 
+@pytest.mark.untraced
 @given(any_values)
 def test_any_value_gives_json_that_does_not_depend_on_the_way(value):
     written = canonical_bytes({"value": value})
@@ -72,11 +74,13 @@ def test_any_value_gives_json_that_does_not_depend_on_the_way(value):
     assert written == write_canonical({"value": value}, DEFAULT_RULES)
 
 
+@pytest.mark.untraced
 @given(json_values)
 def test_json_text_is_what_it_says(value):
     assert canonical_bytes(json.dumps([value], indent=2)) == canonical_bytes([value])
 
 
+@pytest.mark.untraced
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_number_is_written_by_value(number):
     digits = decimal.Decimal(int(number)) if number.is_integer() else decimal.Decimal(repr(number))

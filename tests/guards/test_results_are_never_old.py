@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,8 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.untraced
+@settings(max_examples=150)
 @given(STEPS, st.booleans())
 def test_whatever_comes_between_a_read_gives_the_value_of_now(steps, declared):
     stock = {"tea": 0, "gin": 0, "oil": 0}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
@@ -28,7 +29,7 @@ steps = st.lists(
 )
 
 
-@settings(deadline=None)
+@pytest.mark.untraced
 @given(steps, st.floats(0, 400))
 def test_identical_calls_agree_with_a_list_of_timestamps(
     script: list[tuple[float, int, str, bool]], later: float
@@ -62,7 +63,7 @@ def test_identical_calls_agree_with_a_list_of_timestamps(
     assert largest(WINDOW) <= shown <= largest(WINDOW + BUCKET)
 
 
-@settings(deadline=None)
+@pytest.mark.untraced
 @given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 2)), min_size=1, max_size=60), st.floats(0, 400))
 def test_iterations_of_active_turns_agree_with_a_list(script: list[tuple[float, int]], later: float) -> None:
     now = 0.0

@@ -161,7 +161,8 @@ def test_before_the_first_turn_the_screen_says_so():
     assert "no agent has opened a turn yet" in text_of(frame_of(Board(at=0.0), View(), 80, 24))
 
 
-@settings(max_examples=50, deadline=None)
+@pytest.mark.untraced
+@settings(max_examples=50)
 @given(
     names=st.lists(st.text(max_size=40), max_size=8),
     width=st.integers(1, 160),

@@ -31,6 +31,7 @@ def test_an_escape_by_itself_is_known_when_nothing_follows():
     assert not reader.is_waiting
 
 
+@pytest.mark.untraced
 @given(
     st.lists(st.sampled_from([b"a", "日".encode(), b"\x1b[A", b"\x1b[6~", b"\x1bOB", b"\t"]), max_size=20), st.data()
 )
@@ -45,6 +46,7 @@ def test_pieces_make_no_difference(parts, data):
     assert pieces == KeyReader().take(whole)
 
 
+@pytest.mark.untraced
 @given(st.binary(max_size=60))
 def test_no_bytes_are_too_odd(data):
     reader = KeyReader()
