@@ -352,3 +352,17 @@ def test_the_reference_names_every_variable():
 def test_a_limit_is_a_finite_number(write, number):
     (fault,) = faults_of(write(f"on_loop: stop\nbudgets: {{max_usd: {number}}}\n"))
     assert "line 2: budgets.max_usd: wants a finite number" in fault
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"on_loop": "stop"}, ["on_loop"]),
+        ({"budgets": {"max_steps": 25}, "on_loop": "nudge"}, ["on_loop", "budgets"]),
+        ({"conversation_budgets": {"max_usd": 5.0}}, ["conversation_budgets"]),
+        ({"agents": {"support": {"budgets": {"max_usd": 1.0}}, "other": {}}}, ["agents.support.budgets"]),
+        ({"on_loop": "observe"}, []),
+    ],
+)
+def test_what_only_a_guard_heeds_is_known(given, named):
+    assert Settings(**given).only_for_guards() == named
