@@ -35,7 +35,7 @@ class Service:
     errors: Path
 
     def post(self, body, headers=PROTOBUF, path="/v1/traces", **more):
-        return requests.post(self.http + path, data=body, headers=headers, timeout=30, **more)
+        return requests.post(self.http + path, data=body, headers=headers, timeout=120, **more)
 
     def metrics(self) -> dict[tuple[str, frozenset], float]:
         text = requests.get(f"{self.metrics_at}/metrics", timeout=30).text
