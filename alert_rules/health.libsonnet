@@ -34,11 +34,15 @@ function(config, q)
     },
     {
       cause: 'refused_requests',
-      // Those that an exporter does not send again. What leads nowhere (not_found, wrong_method) is often no exporter's.
-      expr: rose(
-        'turnwatch_requests_total',
-        ['outcome=~"unauthorized|malformed|unsupported|too_large|slow|fault|partial"'],
-      ),
+      // Those that an exporter does not send again. What leads nowhere (not_found, wrong_method) is often no exporter's,
+      // and without the token anybody comes by; but only an exporter keeps coming.
+      expr: q.anyOf([
+        rose('turnwatch_requests_total', ['outcome=~"malformed|unsupported|too_large|slow|fault|partial"']),
+        std.join('\nand ', [
+          q.grown('turnwatch_requests_total', [], ['outcome="unauthorized"'], config.window, windowsBefore) + ' > 0'
+          for windowsBefore in ['', config.window, 2 * q.seconds(config.window) + 's']
+        ]),
+      ]),
       says: 'has refused {{ printf "%.0f" $value }} export requests in the last ' + config.window
             + ', and what was in them is lost (turnwatch_requests_total has the outcomes)',
     },
