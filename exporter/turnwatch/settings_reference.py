@@ -43,8 +43,9 @@ and the file and the line, or the variable: from `tw.configure`, and from every 
 
 An agent that calls no `tw.configure` starts all the same. Every setting that is right holds; what is wrong is left out,
 named in one line of the logger `turnwatch` at level error, and counted in `turnwatch_settings_faults` as long as the
-process lives. Of a file that is no YAML, nothing holds. With `fail_closed: true` every turn is refused instead
-([guards](guards.md#when-turnwatch-itself-fails)).
+process lives. With `fail_closed: true` every turn is refused instead ([guards](guards.md#when-turnwatch-itself-fails)).
+Of a file that is missing or no YAML, nothing holds, its `fail_closed` neither: the variable
+`TURNWATCH_FAIL_CLOSED=true` does, whatever the file is.
 """
 
 

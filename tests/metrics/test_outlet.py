@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import re
 import subprocess
 import sys
 import threading
@@ -230,6 +231,22 @@ def test_no_turn_begins_under_wrong_settings_that_say_fail_closed(
     with tw.turn("careless", fail_closed=False) as turn:
         turn.call_tool("f", int)
     assert 'agent_turns_total{agent="careless",stop_reason="final_answer"} 1.0' in scrape()
+
+
+@pytest.mark.parametrize(
+    "content", [b"budgets: [", b"- a list", b"\xff\xfe", None], ids=["cut", "list", "bytes", "none"]
+)
+def test_no_turn_begins_under_a_file_that_cannot_be_read_where_the_environment_says_fail_closed(
+    content: bytes | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    config = tmp_path / "turnwatch.yaml"
+    if content is not None:
+        config.write_bytes(content)
+    monkeypatch.setenv("TURNWATCH_CONFIG", str(config))
+    monkeypatch.setenv("TURNWATCH_FAIL_CLOSED", "true")
+    with pytest.raises(tw.TurnStopped, match=re.escape(str(config))) as stopped, tw.turn("careful"):
+        pass
+    assert stopped.value.stop_reason == "error"
 
 
 def test_a_broken_price_file_does_not_break_the_agent(
