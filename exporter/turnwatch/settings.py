@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -201,11 +201,16 @@ class Bounds(_Section):
     conversation_ttl_s: float = Field(default=86_400.0, gt=0)
 
 
+TOKEN: Final = r"^[!-~]([ -~]*[!-~])?$"
+"""What a bearer token looks like: printable ASCII, without white space round it."""
+
+
 class Service(_Section):
     """What ``turnwatch serve`` accepts, keeps and waits for. Past a bound a request is refused and counted.
 
     Attributes:
-        token: Bearer token that clients must send. None: whoever reaches the port may send.
+        token: Bearer token that clients must send: printable ASCII, since headers carry nothing else for certain. None:
+            whoever reaches the port may send.
         forward_headers: Sent with everything that is passed on, for the next receiver's own authorization.
         max_body_bytes: Size of one request, as sent and again once decompressed.
         max_grpc_message_bytes: Size of one gRPC message; the default is gRPC's own.
@@ -226,7 +231,7 @@ class Service(_Section):
         turn_idle_s: How long a turn without news stays open when nothing says that it ended.
     """
 
-    token: str | None = Field(default=None, repr=False, min_length=1)
+    token: str | None = Field(default=None, repr=False, pattern=TOKEN)
     forward_headers: dict[str, str] = Field(default_factory=dict, repr=False)
     max_body_bytes: int = Field(default=16_777_216, ge=1024)
     max_grpc_message_bytes: int = Field(default=4_194_304, ge=1024)

@@ -51,6 +51,8 @@ def _fault(model: type[BaseModel], detail: Any, path: KeyPath) -> str:
     bound = next((f" {word} {detail['ctx'][key]:g}" for key, word in _BOUNDS if key in detail.get("ctx", {})), "")
     if detail["type"] == "finite_number":
         return "wants a finite number"
+    if detail["type"] == "string_pattern_mismatch":
+        return "wants printable ASCII characters, without white space round them"
     if bound or detail["type"] == "literal_error":
         return f"wants {wanted}{bound}"
     given = type(detail["input"])

@@ -50,6 +50,22 @@ def test_a_key_that_needs_a_passphrase(tmp_path):
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("token", ["schlüssel", "two\nlines", "spaced "])
+def test_a_token_that_would_never_match_over_http(tmp_path, token):
+    said = refused(tmp_path, token=token)
+    assert "TURNWATCH_SERVICE__TOKEN: service.token: wants printable ASCII" in said
+    assert token not in said
+
+
+@pytest.mark.parametrize("token", ["schlüssel", "two\nlines"])
+def test_a_file_whose_token_would_never_match_over_http(tmp_path, token):
+    file = tmp_path / "token"
+    file.write_text(f"{token}\n", "utf-8")
+    said = refused(tmp_path, "--token-file", file)
+    assert f"{file}: the token wants printable ASCII" in said
+    assert token not in said
+
+
 def test_a_setting_of_the_wrong_kind(tmp_path):
     assert "TURNWATCH_SERVICE__MAX_BODY_BYTES" in refused(tmp_path, max_body_bytes="many")
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hmac
+import re
 from pathlib import Path
 
 from turnwatch.errors import SettingsError
+from turnwatch.settings import TOKEN
 
 
 def authorizes(header: str | None, token: str | None) -> bool:
@@ -21,7 +23,7 @@ def token_of_file(path: Path) -> str:
     """The token that a file holds, white space round it dropped.
 
     Raises:
-        SettingsError: it cannot be read, or holds nothing.
+        SettingsError: it cannot be read, holds nothing, or something that never matches over HTTP.
     """
     try:
         token = path.read_text(encoding="utf-8").strip()
@@ -31,4 +33,6 @@ def token_of_file(path: Path) -> str:
         raise SettingsError(f"{path}: the token cannot be read: it is no text") from None
     if not token:
         raise SettingsError(f"{path}: holds no token")
+    if re.fullmatch(TOKEN, token) is None:
+        raise SettingsError(f"{path}: the token wants printable ASCII characters, since headers carry nothing else")
     return token
