@@ -9,9 +9,11 @@ local alertsThatALoopRaises =
 local title = '{{ template "turnwatch.title" . }}';
 local text = '{{ template "turnwatch.text" . }}';
 local webhook(path) = { url: 'http://127.0.0.1:8080/agents/' + path, send_resolved: true };
-local sameAgent = ['cluster', 'namespace', 'job', 'agent'];
 
 {
+  local keptApart = $._config.aggregationLabels,
+  local sameAgent = keptApart + ['agent'],
+
   alertmanagerConfig:: {
     route: {
       receiver: 'unrouted',
@@ -19,8 +21,8 @@ local sameAgent = ['cluster', 'namespace', 'job', 'agent'];
         {
           matchers: [agentAlerts],
           receiver: 'agents-chat',
-          // One notification an agent: a stuck turn trips several alerts at once.
-          group_by: ['cluster', 'namespace', 'agent'],
+          // One notification an agent, whatever its jobs: a stuck turn trips several alerts at once.
+          group_by: [label for label in sameAgent if label != 'job'],
           // A loop spends by the second, so do not wait long for company.
           group_wait: '10s',
           group_interval: '1m',

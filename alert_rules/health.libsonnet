@@ -117,11 +117,11 @@ function(config, q)
       severity: 'warning',
       // Something was lost or is about to be, or most of what is needed to judge is not seen.
       expr: q.anyOf([q.labelled('cause', each.cause, each.expr) for each in causes]),
-      filledIn: ['job'],
+      filledIn: if std.member(config.aggregationLabels, 'job') then ['job'] else [],
       dashboard: 'turnwatch-self',
       summary: 'Agents are watched, but not well enough to rely on it.',
       description:
-        'turnwatch in job {{ $labels.job }} {{ '
+        'turnwatch{{ with $labels.job }} in job {{ . }}{{ end }} {{ '
         + std.join('{{ else ', ['if eq $labels.cause "' + each.cause + '" }}' + each.says for each in causes])
         + '{{ end }}. A loop, or what it costs, may go unseen.',
     },

@@ -7,6 +7,7 @@ import yaml
 from promtool import expect, run_promtool
 
 from turnwatch.pack.overlay import overlay_of
+from turnwatch.pack.render import ALERTMANAGER_FILE, pack_files
 from turnwatch.settings import Settings
 
 WARNING = {"alertname": "AgentDuplicateToolCalls", "severity": "warning"}
@@ -129,6 +130,26 @@ def test_other_aggregation_labels_stay_on_the_alert(rules_with):
     rules = rules_with({"aggregationLabels": ["team"]})
     series = 'agent_turn_iterations_max{team="a", job="bots", agent="support"}'
     expect(rules, {series: "9x40"}, [ITERATIONS | {"agent": "support", "team": "a"}])
+
+
+def test_a_page_keeps_quiet_only_what_the_same_aggregation_labels_are_on():
+    routing = yaml.safe_load(pack_files({"aggregationLabels": ["team", "job"]})[ALERTMANAGER_FILE])
+    for rule in routing["inhibit_rules"]:
+        assert {"team", "job", "agent"} <= set(rule["equal"])
+    assert [route["group_by"] for route in routing["route"]["routes"]] == [["team", "agent"]]
+
+
+def test_what_is_said_names_no_job_where_alerts_have_none(rules_with):
+    rules = rules_with({"aggregationLabels": ["team"]})
+    degraded = [
+        rule
+        for group in yaml.safe_load(rules.read_text("utf-8"))["groups"]
+        for rule in group["rules"]
+        if rule.get("alert") == "AgentWatchDegraded"
+    ]
+    assert degraded
+    assert all("{{ with $labels.job }} in job" in rule["annotations"]["description"] for rule in degraded)
+    assert all("var-job" not in rule["annotations"]["dashboard_url"] for rule in degraded)
 
 
 @pytest.mark.parametrize(
