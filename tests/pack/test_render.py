@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from turnwatch.cli.pack import pack_app
 from turnwatch.errors import MissingExtraError, SettingsError
 from turnwatch.pack.check import pack_faults
-from turnwatch.pack.render import RULES_FILE, differing, pack_files, render
+from turnwatch.pack.render import RULES_FILE, TESTS_FOLDER, THRESHOLD_TESTS_FILE, differing, pack_files, render
 
 
 def test_committed_files_are_what_is_rendered(home):
@@ -126,3 +126,31 @@ def test_json_of_the_command_is_one_object_and_nothing_else(tmp_path):
     result = run("--out", tmp_path, "--json", "--check")
     assert (result.exit_code, json.loads(result.stdout)["changed"]) == (1, [str(tmp_path / RULES_FILE)])
     assert (tmp_path / RULES_FILE).read_text("utf-8") == "groups: []\n", "checked, not written"
+
+
+def test_another_render_into_the_folder_takes_away_what_only_the_first_one_makes(tmp_path):
+    pack, config = tmp_path / "pack", tmp_path / "turnwatch.yaml"
+    run("--out", pack)
+    own_test, own_runbook = pack / TESTS_FOLDER / "mine.yaml", pack / "runbooks" / "AgentUnpricedModel.md"
+    own_test.write_text("rule_files: []\n", encoding="utf-8")
+    own_runbook.write_text("# Ours\n", encoding="utf-8")
+    off = "{AgentStoppedByGuard: false, AgentUnpricedModel: false}"
+    config.write_text(f"{{detect: {{iteration_threshold: 12}}, alerts: {{enabled: {off}}}}}", encoding="utf-8")
+    shipped_tests = set((pack / TESTS_FOLDER).iterdir()) - {own_test, pack / THRESHOLD_TESTS_FILE}
+    checked = run("--out", pack, "--config", config, "--check")
+    assert checked.exit_code == 1
+    assert f"no longer made: {pack / 'runbooks' / 'AgentStoppedByGuard.md'}" in checked.stderr
+    said = run("--out", pack, "--config", config).stdout
+    assert f"{len(shipped_tests) + 1} files of an earlier render removed" in said
+    assert set((pack / TESTS_FOLDER).iterdir()) == {own_test, pack / THRESHOLD_TESTS_FILE}
+    assert not (pack / "runbooks" / "AgentStoppedByGuard.md").exists()
+    assert own_runbook.read_text("utf-8") == "# Ours\n"
+    assert run("--out", pack, "--config", config, "--check").exit_code == 0
+
+
+def test_files_for_other_systems_that_are_not_made_again_are_named(tmp_path):
+    run("--out", tmp_path, "--for", "kubernetes")
+    assert run("--out", tmp_path, "--for", "kubernetes").stderr.count("earlier render") == 0
+    said = run("--out", tmp_path).stderr
+    assert "made by an earlier render, and not by this one: kubernetes/" in said
+    assert (tmp_path / "kubernetes" / "prometheusrule.yaml").is_file()

@@ -26,7 +26,7 @@ from turnwatch.pack.deploy.targets import Destinations
 from turnwatch.pack.forms import FORMS
 from turnwatch.pack.home import pack_home
 from turnwatch.pack.promtool_tests import failing_tests, test_files
-from turnwatch.pack.render import RULES_FILE, differing, local_dashboards, pack_files, write
+from turnwatch.pack.render import RULES_FILE, differing, left_alone, local_dashboards, outdated, pack_files, write
 
 pack_app = typer.Typer(no_args_is_help=True, help="Render, check, test, compare and deploy the pack.")
 
@@ -79,20 +79,30 @@ def render(
         files = dict(plain)
         for one in form or ():
             files |= FORMS[one](plain, values or {})
-    changed = differing(files, out)
+    changed, gone = differing(files, out), outdated(files, out)
     if not check:
         write(files, out)
+        for path in gone:
+            path.unlink()
     if as_json:
-        said = {"folder": str(out.resolve()), "files": list(files), "changed": [str(path) for path in changed]}
+        said = {"folder": str(out.resolve()), "files": list(files)}
+        said |= {"changed": [str(path) for path in changed], "removed": [str(path) for path in gone]}
         typer.echo(json_text(said, orjson.OPT_INDENT_2))
     elif not check:
-        typer.echo("\n".join(said_of(files, changed, out)))
+        typer.echo("\n".join(said_of(files, changed, gone, out)))
         _warn_of_local_links(plain[RULES_FILE])
-    elif changed:
-        typer.echo("\n".join(f"differs: {path}" for path in changed), err=True)
+    elif changed or gone:
+        differences = [f"differs: {path}" for path in changed] + [f"no longer made: {path}" for path in gone]
+        typer.echo("\n".join(differences), err=True)
     else:
         typer.echo(f"{many(len(files), 'file')}: up to date")
-    if check and changed:
+    if old := left_alone(files, out):
+        typer.echo(
+            f"made by an earlier render, and not by this one: {', '.join(old)}. Their numbers may be others: "
+            "render with their --for, or delete them",
+            err=True,
+        )
+    if check and (changed or gone):
         raise typer.Exit(1)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -20,18 +20,20 @@ _WHAT_FOR: Final = {
 _FORMS: Final = "docs/alerts.md says how to load them"
 
 
-def said_of(files: Iterable[str], changed: Iterable[Path], out: Path) -> Iterator[str]:
+def said_of(files: Iterable[str], changed: Iterable[Path], gone: Collection[Path], out: Path) -> Iterator[str]:
     """The lines for people: what was written, where to, and which command comes next.
 
     Args:
         files: Paths below the folder.
         changed: Those of them that were not there before, or otherwise.
+        gone: Files of an earlier render that were removed.
         out: The folder.
     """
     names = list(files)
     fresh = len(list(changed))
     news = f"{fresh:,} of them new or changed" if fresh else "all as they were"
-    yield f"{printable(str(out.resolve()))}: {many(len(names), 'file')}, {news}"
+    removed = f"; {many(len(gone), 'file')} of an earlier render removed" if gone else ""
+    yield f"{printable(str(out.resolve()))}: {many(len(names), 'file')}, {news}{removed}"
     folders = Counter(str(Path(name).parent) for name in names)
     width = max(map(len, folders), default=0) + 1
     for folder, count in folders.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -29,6 +29,8 @@ GRAFANA_ALERTS_FILE: Final = "alert_rules/grafana_alerts.yaml"
 TEMPLATE_FILE: Final = "alert_rules/turnwatch.tmpl"
 TESTS_FOLDER: Final = "alert_rules/tests"
 THRESHOLD_TESTS_FILE: Final = f"{TESTS_FOLDER}/thresholds.yaml"
+FORM_FOLDERS: Final = ("mimir", "kubernetes", "grafana/provisioning", "history")
+"""Where the files for other systems are (``turnwatch.pack.forms``)."""
 _GROUPS: Final = "m.prometheusRules.groups + m.prometheusAlerts.groups"
 """In Jsonnet: of the mixin m, what Prometheus loads."""
 _LOCAL_LINK: Final = re.compile(r"dashboard_url: (https?://(?:localhost|127\.0\.0\.1)\b\S*)/")
@@ -66,6 +68,31 @@ def differing(files: Mapping[str, str], out: Path) -> list[Path]:
         out / name
         for name, content in files.items()
         if not (out / name).is_file() or (out / name).read_text(encoding="utf-8") != content
+    ]
+
+
+def outdated(files: Iterable[str], out: Path) -> list[Path]:
+    """Return the files below ``out`` that are as the pack ships them, and not among ``files``.
+
+    An earlier render wrote them, with other settings: tests of its thresholds, runbooks of alerts that are off now.
+    """
+    if out.resolve() == pack_home():
+        return []
+    made = set(files)
+    shipped = {name: content for name, content in pack_files(None, is_own_source=False).items() if name not in made}
+    differ = differing(shipped, out)
+    return [path for name in shipped if (path := out / name) not in differ]
+
+
+def left_alone(files: Iterable[str], out: Path) -> list[str]:
+    """Return the files for other systems below ``out``, by their path there, that only an earlier render made."""
+    made = set(files)
+    found = (path for folder in FORM_FOLDERS for path in sorted((out / folder).rglob("*.yaml")))
+    return [
+        name
+        for path in found
+        if (name := path.relative_to(out).as_posix()) not in made
+        and path.read_text(encoding="utf-8").startswith(GENERATED)
     ]
 
 
