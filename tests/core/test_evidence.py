@@ -240,3 +240,10 @@ def test_a_simhash_is_the_same_for_words_that_were_and_were_not_met_before():
     first = [simhash(" ".join(words[at : at + 400])) for at in range(0, 40_000, 400)]
     assert [simhash(" ".join(words[at : at + 400])) for at in range(0, 40_000, 400)] == first
     assert simhash("the quick brown fox jumps over the lazy dog and goes home") == 0x175A52107003D01B
+
+
+def test_bytes_that_are_no_text_are_told_apart_as_text_is():
+    picture, other = b"\x89PNG\xff\xfe", b"\x89PNG\xff\xfd"
+    assert Evidence.of(picture).exact == Evidence.of(bytearray(picture)).exact != Evidence.of(other).exact
+    assert Evidence.of({"image": picture}).exact != Evidence.of({"image": other}).exact
+    assert Evidence.of("käse".encode()).exact == Evidence.of("käse").exact
