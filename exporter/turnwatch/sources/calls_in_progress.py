@@ -74,7 +74,7 @@ def refuse_coroutine(tool: object, result: object, instead: str) -> None:
 
 
 class ToolCallInProgress:
-    """One tool call of a turn: tell it, once, what came of it.
+    """One tool call of a turn: tell it what came of it. What is told first counts.
 
     Attributes:
         call: The call as it is judged. What is known of the tool (``read_only``, ``polling``, ``mutates``) may be set.
@@ -84,7 +84,7 @@ class ToolCallInProgress:
 
     def __init__(self, call: ToolCall, end: Callable[[ToolCall, object], None], watch: Watch) -> None:
         self.call = call
-        self._end = end
+        self._end: Callable[[ToolCall, object], None] | None = end
         self._watch = watch
 
     def returned(self, result: object, *, outcome: Outcome = "ok") -> None:
@@ -93,43 +93,50 @@ class ToolCallInProgress:
         Raises:
             TurnStopped: The turn is stuck and its guard stops it here.
         """
+        end = self._take_end()
+        if end is None:
+            return
         try:
             self.call.outcome = outcome
             self.call.result = evidence_of(result)
         except Exception:
             self._watch.internal_error("a tool's result")
-        self._end(self.call, result)
+        end(self.call, result)
 
     def failed(self, error: BaseException) -> None:
         """The tool raised. Raises nothing: the tool's own exception goes first."""
-        self._error(error, "error")
+        self._failed("error", type(error).__name__, error)
 
     def failed_saying(self, message: object) -> None:
         """The tool failed, and there is no exception but what the model is told of it. Raises nothing."""
-        try:
-            self.call.outcome, self.call.error_type = "error", "tool_error"
-            self.call.result = Evidence.of(message)
-        except Exception:
-            self._watch.internal_error("a tool's error")
-        self._end(self.call, None)
+        self._failed("error", "tool_error", message)
 
     def unanswered(self) -> None:
-        """Nobody will say what came of it: it counts as having worked, its result as unknown.
+        """Nobody will say what came of it: it counts as having worked, its result and how long it took as unknown.
 
         Raises:
             TurnStopped: The turn is stuck and its guard stops it here.
         """
-        self._end(self.call, None)
+        end = self._take_end()
+        if end is not None:
+            self.call.started = None
+            end(self.call, None)
 
     def refused(self, error: Exception) -> None:
         """The tool was kept from running, and this is raised for it. Raises nothing itself."""
-        self._error(error, "denied")
+        self._failed("denied", type(error).__name__, error)
 
-    def _error(self, error: BaseException, outcome: Outcome) -> None:
-        call = self.call
+    def _failed(self, outcome: Outcome, kind: str, said: object) -> None:
+        end, call = self._take_end(), self.call
+        if end is None:
+            return
         try:
-            call.outcome, call.error_type = outcome, type(error).__name__
-            call.result = Evidence.of(f"{type(error).__name__}: {error}")
+            call.outcome, call.error_type = outcome, kind
+            call.result = Evidence.of(f"{kind}: {said}" if isinstance(said, BaseException) else said)
         except Exception:
             self._watch.internal_error("a tool's error")
-        self._end(call, None)
+        end(call, None)
+
+    def _take_end(self) -> Callable[[ToolCall, object], None] | None:
+        end, self._end = self._end, None
+        return end

@@ -103,7 +103,7 @@ class ClientTurn:
             running = self._running.pop(answered.call_id, None)
             asked = self._asked.pop(answered.call_id, None)
             if asked is not None:
-                running = self.reported.begin_tool(asked.tool, asked.arguments, call_id=asked.call_id)
+                running = self.reported.begin_tool(asked.tool, asked.arguments, call_id=asked.call_id, is_over=True)
             if running is None:
                 continue
             if answered.failed:

@@ -146,7 +146,13 @@ class ReportedTurn:
     # Tool calls
 
     def begin_tool(
-        self, name: str, args: object = MISSING, *, call_id: str | None = None, runs_here: bool = False
+        self,
+        name: str,
+        args: object = MISSING,
+        *,
+        call_id: str | None = None,
+        runs_here: bool = False,
+        is_over: bool = False,
     ) -> ToolCallInProgress:
         """Count and admit a tool call; tell what is returned what came of it.
 
@@ -155,12 +161,14 @@ class ReportedTurn:
             args: Its arguments.
             call_id: The model's id for the call.
             runs_here: The tool runs in this context, so a turn that is opened here before it ends is a child.
+            is_over: The tool has run already, for how long is not known.
 
         Raises:
             TurnStopped: A guard refuses it. It is counted, as denied.
         """
         state = self.state
-        call = ToolCall(name, args, call_id=call_id, agent=state.agent)
+        now = state.watch.clock()
+        call = ToolCall(name, args, call_id=call_id, agent=state.agent, started=now, ended=now if is_over else None)
         state.begin_call(call)
         _begun(state.watch, call)
         end = functools.partial(self._leave_tool, _tool_of.get()) if runs_here else self._end_tool
@@ -231,13 +239,11 @@ class ReportedTurn:
             TurnStopped: A guard refuses the call, or the turn is stuck.
         """
         in_progress = self.begin_tool(name, args, call_id=call_id, runs_here=True)
-        call = in_progress.call
         try:
-            with running(call):
+            with running(in_progress.call):
                 yield in_progress
         except BaseException as error:
-            if call.ended is None:
-                in_progress.failed(error)
+            in_progress.failed(error)
             raise
 
     # The end

@@ -117,7 +117,7 @@ class TurnCallbacks:
     @staticmethod
     def _tool_calls(turn: ReportedTurn, step: ActionStep) -> None:
         asked = [call for call in step.tool_calls or () if call.name != _ENDS_A_TURN]
-        running = [turn.begin_tool(call.name, call.arguments, call_id=call.id) for call in asked]
+        running = [turn.begin_tool(call.name, call.arguments, call_id=call.id, is_over=True) for call in asked]
         for one in running:
             if step.error is not None:
                 one.failed_saying(step.error.message)
