@@ -146,3 +146,29 @@ def test_a_call_left_in_another_context_takes_nothing_from_the_call_that_is_curr
         abandoned.close()
         assert current_call() is here
     assert current_call() is None
+
+
+def test_a_turn_that_is_entered_once_more_inside_of_one_that_outlived_it_ends_as_any_other():
+    watch = Watch()
+    first, second = tw.turn("first", watch=watch), tw.turn("second", watch=watch)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    with first:
+        assert first.state.parent is second.state
+        second.__exit__(None, None, None)
+        assert tw.current_turn() is first
+    assert tw.current_turn() is None
+
+
+def test_a_turn_that_is_entered_in_two_places_at_once_leaves_none_open():
+    watch = Watch()
+    turn = tw.turn("shared", watch=watch)
+    here, elsewhere = Context(), Context()
+    here.run(turn.__enter__)
+    before = turn.state
+    elsewhere.run(turn.__enter__)
+    assert (before.stop_reason, watch.faults) == ("unknown", 1)
+    elsewhere.run(turn.__exit__, None, None, None)
+    here.run(turn.__exit__, None, None, None)
+    assert turn.stop_reason == "final_answer"

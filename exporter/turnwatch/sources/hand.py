@@ -151,6 +151,7 @@ class Turn:
         around = current_turn()
         if parent is None and around is not None:
             parent = around._state
+        self._end_of_the_turn_before()
         self._state = TurnState(
             self._agent,
             conversation_id=self._conversation_id,
@@ -166,6 +167,12 @@ class Turn:
             raise
         return self
 
+    def _end_of_the_turn_before(self) -> None:
+        """End the turn that this object stood for, where it is open still: tasks side by side need one each."""
+        if self._state is not None and not self._state.ended:
+            self._watch.internal_error("a Turn that is entered in two places at once")
+            self.close("unknown")
+
     def close(self, stop_reason: str = "final_answer") -> None:
         """End a turn that ``open`` opened."""
         self.state.end(self._stop_reason or self._guards_reason() or stop_reason)
@@ -178,6 +185,11 @@ class Turn:
             self._entered_again += 1  # one turn still; it ends where it was entered first
             return self
         self.open()
+        inner = around
+        while inner is not None and inner._around is not self:
+            inner = inner._around
+        if inner is not None:  # entered again inside of one that was entered in it, which went on when it was left
+            inner._around = self._around
         self._around, self._left = around, False
         _current.set(self)
         self._spans.turn_begins(hosted=self._hosted)
