@@ -24,6 +24,7 @@ def recorded(semconv: bool) -> dict[str, list[HistogramDataPoint]]:
             turn.call_tool("search", lambda: "found")
             with contextlib.suppress(ZeroDivisionError):
                 turn.call_tool("broken", lambda: 1 / 0)
+            turn.state.record("told_when_it_was_over", None, at=turn.state.started)
         data = reader.get_metrics_data()
         assert data is not None
         return {
@@ -63,8 +64,9 @@ def test_conventions_metrics_carry_their_attributes_and_boundaries():
     }
     assert tokens["input"].explicit_bounds[:3] == (1, 4, 16)
     (calls,) = found["gen_ai.invoke_agent.tool_calls"]
-    assert (calls.sum, calls.explicit_bounds) == (2, (1, 2, 4, 8, 16, 32, 64, 128))
+    assert (calls.sum, calls.explicit_bounds) == (3, (1, 2, 4, 8, 16, 32, 64, 128))
     assert calls.attributes["gen_ai.agent.name"] == "bot"
     tools = {point.attributes["gen_ai.tool.name"]: point.attributes for point in found["gen_ai.execute_tool.duration"]}
+    assert tools.keys() == {"search", "broken"}
     assert tools["broken"]["error.type"] == "ZeroDivisionError"
     assert "error.type" not in tools["search"]

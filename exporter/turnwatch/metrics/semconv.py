@@ -68,8 +68,10 @@ class SemconvMetrics:
             self._operation.record(max(0.0, call.ended - call.started), attributes)
 
     def tool_ended(self, turn: TurnState, call: ToolCall) -> None:
-        """Record a tool call's duration; a call that was not executed has none."""
+        """Record a tool call's duration; a call that was not executed, or was told of when it was over, has none."""
         if call.outcome in ("cached", "denied") or call.started is None or call.ended is None:
+            return
+        if call.ended <= call.started:
             return
         attributes = {
             "gen_ai.operation.name": "execute_tool",
