@@ -69,7 +69,7 @@ def test_a_turn_needs_no_yaml_where_nothing_is_set_and_no_prices_before_a_model_
 
 
 def test_every_public_name_is_found():
-    assert set(tw.__all__) <= set(dir(tw))
+    assert sorted(tw.__all__) == dir(tw)
     for name in tw.__all__:
         assert getattr(tw, name) is not None or name == "MISSING"
 
