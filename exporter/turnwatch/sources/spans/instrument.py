@@ -30,7 +30,7 @@ def instrument(
 
     Args:
         tracer_provider: Where the agent's spans are made; the global provider when left out, which is set up
-            first if nobody has done so.
+            first if nobody has done so. OpenTelemetry then takes no other, so set up your own before.
         metrics: Show the metrics through prometheus-client or through the OpenTelemetry metrics API; left as
             they are when left out, which is prometheus-client.
         port: Also serve /metrics on this port. One that is taken is logged and counted, and the agent goes on.
