@@ -331,6 +331,16 @@ def test_a_turn_that_is_open_while_it_is_configured_again_stays_in_the_gauges_un
     assert 'agent_duplicate_tool_calls_total{agent="shop",tool="find"} 3.0' in scrape()
 
 
+def test_configuring_again_and_again_beside_an_open_turn_is_no_problem():
+    registry = CollectorRegistry()
+    tw.configure(registry=registry)
+    with tw.turn(agent="support-bot"):
+        for _ in range(sys.getrecursionlimit() // 2):
+            tw.configure(registry=registry)
+        assert 'agent_open_turns{agent="support-bot"} 1.0' in scrape(registry)
+    assert 'agent_open_turns{agent="support-bot"}' not in scrape(registry)
+
+
 def test_a_scrape_waits_for_a_turn_that_began_before_it_was_configured_again():
     many = tw.Settings(bounds={"tools": 10_000})
     tw.configure(many)

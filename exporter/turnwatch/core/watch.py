@@ -144,7 +144,9 @@ class Watch:
         )
         self.volatile_keys: Callable[[str], frozenset[str]] = _volatile_keys_under(self.settings)
         self._forget_turn = self._forget  # each turn keeps it; a method looked up anew is an object of its own
-        self._before = before if before is not None and any(value for *_, value in before.gauges()) else None
+        # Those before that one as well: whoever configures at every request has many.
+        earlier = [] if before is None else [before, *before._before]
+        self._before: list[Watch] = [watch for watch in earlier if any(value for *_, value in watch._own_gauges())]
         self.faults = 0
         self.settings_faults: tuple[str, ...] = ()
         self._said_to_hide: set[str] = set()
@@ -281,23 +283,32 @@ class Watch:
 
     def gauges(self) -> list[GaugeRow]:
         """Every gauge that is computed at scrape time, those of ``more_gauges`` included."""
-        for call in self._before_gauges:
-            call()
+        for watch in (self, *self._before):
+            for call in watch._before_gauges:
+                call()
+        rows = self._own_gauges()
+        return rows if not self._before else self._with_those_before(rows)
+
+    def _own_gauges(self) -> list[GaugeRow]:
         now = self.clock()
         with self.lock:
             rows = [row for series in self.agents.values() for row in series.gauges(now)]
         for source in self.more_gauges:
             rows.extend(source())
-        return rows if self._before is None else self._with_those_before(rows, self._before)
+        return rows
 
-    def _with_those_before(self, rows: list[GaugeRow], before: Watch) -> list[GaugeRow]:
-        values = {(name, labels): value for name, labels, value in before.gauges()}
-        if not any(values.values()):
-            self._before = None
-            return rows
-        for name, labels, value in rows:
-            earlier = values.get((name, labels), 0.0)
-            values[name, labels] = value + earlier if name == "agent_open_turns" else max(value, earlier)
+    def _with_those_before(self, rows: list[GaugeRow]) -> list[GaugeRow]:
+        values = {(name, labels): value for name, labels, value in rows}
+        still_shown: list[Watch] = []
+        for before in self._before:
+            earlier_rows = before._own_gauges()
+            if not any(value for *_, value in earlier_rows):
+                continue
+            still_shown.append(before)
+            for name, labels, earlier in earlier_rows:
+                value = values.get((name, labels), 0.0)
+                values[name, labels] = value + earlier if name == "agent_open_turns" else max(value, earlier)
+        self._before = still_shown
         return [(name, labels, value) for (name, labels), value in values.items()]
 
     def count(self, name: str, *labels: str, amount: float = 1.0) -> None:
