@@ -9,6 +9,7 @@ import time
 import traceback
 import weakref
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from turnwatch.core.canonical import canonical_bytes, hidden_type, hides_content
@@ -38,12 +39,16 @@ GaugeRow = tuple[str, tuple[str, ...], float]
 
 logger = logging.getLogger("turnwatch")
 
-_EPOCH_OFFSET = time.time() - time.monotonic()
+# Goes on while the machine sleeps, as the times on spans do; time.monotonic() stands still then.
+_seconds: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+)
+_EPOCH_OFFSET = time.time() - _seconds()
 
 
 def steady_clock() -> float:
     """Seconds since the epoch that never go backwards while the process lives."""
-    return _EPOCH_OFFSET + time.monotonic()
+    return _EPOCH_OFFSET + _seconds()
 
 
 def _trace() -> str:
