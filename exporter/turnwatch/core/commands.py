@@ -18,7 +18,8 @@ _SHELL_WORDS: Final = _words(
     "Set-Content Add-Content Out-File New-Item Remove-Item Copy-Item Move-Item Rename-Item"
 )
 _GIT_WORDS: Final = _words(
-    "apply checkout commit reset stash add rm mv merge rebase clean restore revert pull push init clone cherry-pick am"
+    "apply checkout switch commit reset stash add rm mv merge rebase bisect clean restore revert fetch pull push init "
+    "clone cherry-pick am submodule"
 )
 _SQL_WORDS: Final = _words(
     "insert update delete create alter drop truncate replace merge grant revoke rename begin commit rollback use set"
