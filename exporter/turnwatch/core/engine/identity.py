@@ -12,6 +12,12 @@ from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
 _HAS_EMPTY: Final = re.compile(rb'":(?:null|""|\[\]|\{\})')
 _EMPTY_MEMBER: Final = re.compile(rb'(?<=[{,])"(?:[^"\\]|\\.)*":(?:null|""|\[\]|\{\})(?:,|(?=\}))')
+# What people are told of a call says nothing of what it does. A description may, unless a command is beside it.
+_REASONS: Final = b"explanation|justification|rationale|reason|purpose|intent"
+_REASON: Final = re.compile(rb'"(?:%b)":"(?:[^"\\]|\\.)*"(?:,|(?=\}))' % _REASONS)
+_COMMENT: Final = re.compile(rb'"(?:%b|description)":"(?:[^"\\]|\\.)*"(?:,|(?=\}))' % _REASONS)
+_COMMENT_ENDS: Final = (b'ion":"', b'reason":"', b'rationale":"', b'purpose":"', b'intent":"')
+_COMMANDS: Final = re.compile(rb'"(?:command|cmd|code|script|sql)":["\[]')
 _WHITE_SPACE: Final = b" \t\r\n"
 _LOWER: Final = bytes(range(256)).lower()
 
@@ -24,9 +30,9 @@ def default_volatile_keys(_: str) -> frozenset[str]:
 def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str], Iterable[str]]) -> int | None:
     """A number that is the same for the same call; None when the arguments are missing or do not show what they hold.
 
-    Looks through null and empty defaults; for calls that do not change state through white space and letter
-    case as well (in code that is written, indentation matters). Never through numbers: that turned no false
-    alarm into one on every second run of one source.
+    Looks through null and empty defaults, and through what explains a command or a reading call to people; for calls
+    that do not change state through white space and letter case as well (in code that is written, indentation
+    matters). Never through numbers: that turned no false alarm into one on every second run of one source.
 
     Only good within this process, where it never leaves the engine.
     """
@@ -40,9 +46,20 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str]
         return None if call.input_hash is None else hash((call.tool, call.input_hash))
     if _HAS_EMPTY.search(raw):  # a search that begins with plain text is ten times as fast as the one that looks behind
         raw = _EMPTY_MEMBER.sub(b"", raw).replace(b",}", b"}")
+    if any(map(raw.__contains__, _COMMENT_ENDS)):
+        raw = _without_comments(raw, changes)
     if changes is not True:
         raw = raw.translate(_LOWER, _WHITE_SPACE)
         if b"\\" in raw:
             raw = raw.replace(b"\\n", b"").replace(b"\\t", b"").replace(b"\\r", b"")
     call.identity = hash((call.tool, raw))
     return call.identity
+
+
+def _without_comments(raw: bytes, changes: bool | None) -> bytes:
+    """Arguments without what explains a command or a reading call to people, unless nothing else is left."""
+    commented = _COMMENT if _COMMANDS.search(raw) else _REASON if changes is False else None
+    if commented is None:
+        return raw
+    bare = commented.sub(b"", raw).replace(b",}", b"}")
+    return raw if bare == b"{}" else bare
