@@ -80,6 +80,11 @@ def runs_code(call: ToolCall) -> bool:
     return action is not None and not _is_one_word(action)
 
 
+def holds_command(call: ToolCall) -> bool:
+    """Whether an argument is a command, a query or code: text with a meaning of its own."""
+    return _told_to(_RUNS_CODE, call.args) is not None
+
+
 _CHANGES: Final = "changes"
 _READS: Final = "reads"
 _RUNS_CODE: Final = "runs code"

@@ -116,6 +116,16 @@ class Evidence:
             self._bag = self.exact if text is None else hash(frozenset(_WORDS.findall(text.lower())))
         return self._bag
 
+    def beyond(self, tool: str, args: object) -> Digest | None:
+        """Digest of what a text says beyond the words of its call; None if that is little.
+
+        "Permission denied for write: a.txt" says the same of b.txt.
+        """
+        said = _WORDS.findall(self.head)
+        own = set(_WORDS.findall(f"{tool} {_read(args)[0]}"[:_MAX_FUZZY_CHARS].replace("\\n", " ")))
+        more = [word for word in said if word not in own and not word.isdigit()]
+        return hash(" ".join(more)) if len(more) >= _MIN_BEYOND else None
+
     @property
     def empty(self) -> bool:
         """Whether the result says that there is nothing: no text, an empty list, "no results"."""
@@ -215,6 +225,7 @@ _JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.O
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 # What has more than a clock or a counter needs is a table, which is read for its figures.
 _MAX_NUMBERS: Final = 8
+_MIN_BEYOND: Final = 2
 # Numbers, and ids: words with a digit in them.
 _DIGITS: Final = re.compile(r"\w*\d\w*(?:[.,:-]\w*\d\w*)*")
 
@@ -236,8 +247,8 @@ _VOLATILE: Final = re.compile(
   | [jfmasond](?P<day>(?:an|un|ul|eb|ar|ay|pr|ug|ep|ct|ov|ec)(?<=jan|jun|jul|feb|mar|may|apr|aug|sep|oct|nov|dec)
         [a-z]*\ +\d{1,2}(?:,?\ +(?:\d{4}|\d\d:\d\d(?::\d\d)?))?\b)
   | [tv](?P<temporary>(?:mp(?<=tmp)|ar(?<=var)/(?:folders|tmp))/[^\s'":,;)\]]+|mp(?<=tmp)[a-z0-9_]{6,}\b)
-  | [delrtw](?P<timing>(?:uration|lapsed|xecution_?time|atency|un_?time|esponse_?time|ook|otal_(?:time|duration)
-        |all_?time)\w*["']?\ ?[:=]\ ?\d+(?:\.\d+)?\b)
+  | [delrtuw](?P<timing>(?:uration|lapsed|xecution_?time|atency|un_?time|esponse_?time|ook|otal_(?:time|duration)
+        |ptime|all_?time)\w*["']?\ ?[:=]\ ?\d+(?:\.\d+)?\b)
   | [pt](?P<pid>(?:id(?<=pid)|rocess(?<=process)|hread(?<=thread))[ =:#]*\d+\b)
     )
     """,
@@ -357,7 +368,8 @@ _PENDING: Final = re.compile(
 _STEMS: Final = ("ing", "queued", "progress", "not yet", "no new", "false")
 _FAILURE: Final = re.compile(
     r"\W{0,3}+(?:\w++(?:(?<=error)|(?<=exception))|traceback \(most|failed to |failure\b|fatal:|nothing happens"
-    r"|invalid (?:action|input|argument|command|request|call))",
+    r"|invalid (?:action|input|argument|command|request|call)|(?:unable to|could not|couldn't|cannot|can't) \w"
+    r"|no (?:replacement|change|edit)s? (?:was|were) (?:made|performed|applied)|success\"\s*:\s*false\b)",
     re.IGNORECASE,
 )
 _UNKNOWN_TOOL: Final = re.compile(

@@ -87,7 +87,7 @@ class AskingAround(dict[str, _Tool]):
 
 
 def _add(streak: Streak, number: int, round_: int, novel: int, t: Thresholds) -> None:
-    if streak.rounds and novel - streak.novel_at_first > t.stale_novel * streak.rounds:
+    if streak.rounds and novel - streak.novel_at_first > t.reworded_novel * streak.rounds:
         streak.end()
     if not streak.rounds:
         streak.novel_at_first = novel

@@ -239,7 +239,7 @@ class Engine:
         question.history.fail(number, self._round, self._worked)
         question.history.fail_alike(error, number, new_round=question.in_round == 1)
         trouble = self._trouble = self._trouble or Trouble()
-        trouble.errors.add_error(error, number, self._round)
+        trouble.errors.add_error(error, call, number, self._round)
         if error.names_unknown_tool:
             trouble.unknown_tools.add(number, self._round)
             findings.append(failing.unknown_tools(trouble.unknown_tools, t))
@@ -290,7 +290,7 @@ class Engine:
             if answer is before and not answer.nearly and self.last.repeat_result == "changed":
                 self._noted().repeat_result = "same"  # by all but durations, dates and the like
             known = len(answer.numbers) > 1
-            news = news and not known
+            news = news and not known and history.weak < 2  # a row of results that differ in a number is none
             if news:
                 self._news()
             if not known:

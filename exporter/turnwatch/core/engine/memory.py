@@ -231,11 +231,9 @@ class Question:
             # What costs time (is the difference one that matters?) waits until the call is made again.
             found = answers[result.exact] = Answer(number, round_, novel)
         elif found is None:
-            latest = history.latest
             found = answers.get(result.normal)
-            if found is None and latest is not None and same_page(latest.simhash, result.simhash):
-                found = latest
-                found.nearly = True
+            if found is None and _is_same_page(history.latest, result):
+                found = history.latest
             if found is None:
                 found = Answer(number, round_, novel)
                 found.simhash = result.simhash
@@ -246,6 +244,8 @@ class Question:
             # Of the first answer no more was kept than the digest of its text. Now that it is there again, it may turn
             # out to be the one that came after it.
             twin = answers.get(result.normal)
+            if twin is None and found.simhash is None and _is_same_page(history.latest, result):
+                twin = history.latest
             if twin is not None and twin is not found:
                 twin.rounds += found.rounds
                 twin.busy += found.busy
@@ -263,6 +263,14 @@ class Question:
             return False
         # Against a single result before it, another text is enough: there is no row yet that it could be part of.
         return self.calls == 2 or not (history.answers and result.normal in history.answers)
+
+
+def _is_same_page(answer: Answer | None, result: Evidence) -> bool:
+    """Whether a result is nearly this answer, which then notes it. In a short text every word and number tells."""
+    if answer is None or result.whole is not None or not same_page(answer.simhash, result.simhash):
+        return False
+    answer.nearly = True
+    return True
 
 
 class Memory:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from turnwatch.core.effects import holds_command
 from turnwatch.core.engine.memory import add_number
+from turnwatch.core.events import ToolCall
 from turnwatch.core.evidence import Digest, Evidence, same_page
 
 
@@ -48,11 +50,13 @@ class _Kind(NamedTuple):
     normal: Digest
     digitless: Digest | None
     simhash: int | None
+    beyond: Digest | None
 
     def is_like(self, other: _Kind) -> bool:
         return (
             self.normal == other.normal
             or (self.digitless is not None and self.digitless == other.digitless)
+            or (self.beyond is not None and self.beyond == other.beyond)
             or same_page(self.simhash, other.simhash)
         )
 
@@ -73,9 +77,11 @@ class ErrorStreak(Streak):
         self._kind: _Kind | None = None
         self._last: _Kind | None = None
 
-    def add_error(self, error: Evidence, number: int, round_: int) -> None:
-        """Add an error."""
-        kind = _Kind(error.normal, error.digitless, error.simhash)
+    def add_error(self, error: Evidence, call: ToolCall, number: int, round_: int) -> None:
+        """Add an error of a call."""
+        # What is wrong with other commands may be as many facts as there are commands, but not that all are refused.
+        beyond = None if holds_command(call) and call.outcome != "denied" else error.beyond(call.tool, call.args)
+        kind = _Kind(error.normal, error.digitless, error.simhash, beyond)
         if self._last is not None and not kind.is_like(self._last):
             self.in_a_row.end()
         self._last = kind

@@ -23,6 +23,7 @@ class Thresholds:
         similar_errors_warn, similar_errors_stuck: Errors of nearly the same text in a row, whatever the call.
         unknown_tool_warn, unknown_tool_stuck: Calls of tools that do not exist, in a row.
         empty_warn, empty_stuck: Different calls of one tool that all found nothing, in a row.
+        reworded_novel: New answers per such call that still count as standing still; each may be one in another order.
         reworded_warn, reworded_stuck: Different reading calls of one tool with one and the same result, in a row.
         weak_warn, weak_stuck: The same call with a result of which only digits change.
         parallel_warn: Identical calls within one round, in calls.
@@ -36,7 +37,7 @@ class Thresholds:
 
     stale_warn: int = 3
     stale_stuck: int = 4
-    stale_novel: float = 1.0
+    stale_novel: float = 0.5
     nearly: int = 1
     error_warn: int = 3
     error_stuck: int = 3
@@ -53,6 +54,7 @@ class Thresholds:
     unknown_tool_stuck: int = 4
     empty_warn: int = 6
     empty_stuck: int = 8
+    reworded_novel: float = 1.0
     reworded_warn: int = 4
     reworded_stuck: int = 5
     weak_warn: int = 10
