@@ -60,7 +60,10 @@ def moves_on(call: ToolCall) -> bool:
 
 
 def takes_note(call: ToolCall) -> bool:
-    """Whether a tool by its name only takes note of what the agent says: its result is the same by design."""
+    """Whether a tool by its name only takes note of what the agent says: thoughts, plans, lists of what is to be done.
+
+    Its result is the same by design, and neither work nor news.
+    """
     return _by_name(call.tool) is _TALKS
 
 
@@ -108,6 +111,9 @@ _CHANGE_WORDS: Final = _words(
     "charge debit withdraw deposit"
 )
 _TALK_WORDS: Final = _words("think thinking thought plan planning reason reflect note log print echo say speak comment")
+# An agent's list of what it means to do is its own, and the world is as before.
+_TODO_WORDS: Final = _words("todo todos todolist")
+_PLANNING: Final = (["update", "plan"], ["set", "plan"], ["write", "plan"], ["create", "plan"], ["make", "plan"])
 _SEARCH_WORDS: Final = _words("search query ask retrieve recall rag grep glob find")
 _QUESTION_KEYS: Final = _words(
     "query q question prompt search keywords terms phrase pattern filter topic input task request goal"
@@ -139,7 +145,7 @@ def _by_name(tool: str) -> str | None:
     if words[-1] == "stdin":
         return _TYPES
     first = words[0]
-    if first in _TALK_WORDS:
+    if first in _TALK_WORDS or not _TODO_WORDS.isdisjoint(words) or words in _PLANNING:
         return _TALKS
     if first in _CODE_WORDS and not (len(words) > 1 and words[-1] in ("tests", "test", "lint", "linter", "checks")):
         return _RUNS_CODE

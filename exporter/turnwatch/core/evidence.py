@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Any, Final, final
+from typing import Final, final
 
-import orjson
+from turnwatch.core.result_text import ENVELOPES, result_text
 
 # Of text at hand Python's own hash, which is keyed by the process: digests of two processes cannot be compared, and
 # nobody outside can make two texts of one digest. Sources that publish digests give text.
@@ -53,7 +53,7 @@ class Evidence:
     @classmethod
     def of(cls, result: object) -> Evidence:
         """Evidence of a result that is at hand: text, bytes, or any object. Never raises."""
-        text = result if type(result) is str else _read(result)[0]
+        text = result if type(result) is str and not result.startswith(ENVELOPES) else result_text(result)[0]
         evidence = cls(hash(text), text[:_HEAD_CHARS], len(text))
         evidence._text = text
         return evidence
@@ -110,10 +110,10 @@ class Evidence:
 
     @property
     def bag(self) -> Digest:
-        """Digest of the words of a short text whatever their order; the exact digest of a longer one."""
+        """Digest of the words of a short text, normalised, whatever their order; the exact digest of a longer one."""
         if self._bag is None:
             text = self.whole
-            self._bag = self.exact if text is None else hash(frozenset(_WORDS.findall(text.lower())))
+            self._bag = self.exact if text is None else hash(frozenset(_WORDS.findall(normalise(text).lower())))
         return self._bag
 
     def beyond(self, tool: str, args: object) -> Digest | None:
@@ -122,8 +122,8 @@ class Evidence:
         "Permission denied for write: a.txt" says the same of b.txt.
         """
         said = _WORDS.findall(self.head)
-        own = set(_WORDS.findall(f"{tool} {_read(args)[0]}"[:_MAX_FUZZY_CHARS].replace("\\n", " ")))
-        more = [word for word in said if word not in own and not word.isdigit()]
+        own = set(_WORDS.findall(f"{tool} {result_text(args)[0]}"[:_MAX_FUZZY_CHARS].replace("\\n", " ")))
+        more = [word for word in said if word not in own and not _HAS_DIGIT.search(word)]
         return hash(" ".join(more)) if len(more) >= _MIN_BEYOND else None
 
     @property
@@ -172,59 +172,13 @@ def evidence_of(result: object) -> Evidence | None:
     A stream, a response or an object without a repr of its own reads the same whatever is in it; taken for a
     result it would make every repeated call look like one that brought nothing new.
     """
-    text, shown = (result, True) if type(result) is str else _read(result)
+    text, shown = (result, True) if type(result) is str else result_text(result)
     return Evidence.of(text) if shown else None
 
 
-def _read(result: object) -> tuple[str, bool]:
-    """The text of a result, and whether it shows what the result holds."""
-    if isinstance(result, str):
-        return str(result), True
-    if isinstance(result, (bytes, bytearray, memoryview)):
-        return _decoded(bytes(result)), True
-    if result is None:
-        return "", True
-    shown = True
-
-    def plain(value: object) -> Any:
-        nonlocal shown
-        inner = _plain(value)
-        if type(inner) is str and inner.startswith("<") and not isinstance(value, (bytes, bytearray)):
-            shown = False
-        return inner
-
-    try:
-        return orjson.dumps(result, default=plain, option=_JSON_OPTIONS).decode(), shown
-    except Exception:
-        try:
-            text = _ADDRESS.sub("", repr(result))
-        except Exception:
-            text = f"<{type(result).__name__}>"
-        return text, not text.startswith("<")
-
-
-def _decoded(content: bytes) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError:  # no text; to replace what is none in a picture of 5 MB takes a fifth of a second
-        return content.decode("latin-1")
-
-
-def _plain(value: object) -> Any:
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return dump()
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr)
-    if isinstance(value, (bytes, bytearray)):
-        return _decoded(bytes(value))
-    return _ADDRESS.sub("", repr(value))
-
-
-_JSON_OPTIONS: Final = orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
-_ADDRESS: Final = re.compile(r" at 0x[0-9a-fA-F]+")
 # What has more than a clock or a counter needs is a table, which is read for its figures.
 _MAX_NUMBERS: Final = 8
+_HAS_DIGIT: Final = re.compile(r"\d")
 _MIN_BEYOND: Final = 2
 # Numbers, and ids: words with a digit in them.
 _DIGITS: Final = re.compile(r"\w*\d\w*(?:[.,:-]\w*\d\w*)*")

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from turnwatch.core.effects import asks_in_words, changes_state, is_polling, may_act
+from turnwatch.core.effects import asks_in_words, changes_state, is_polling, may_act, takes_note
 from turnwatch.core.engine import blind, failing, polling, repeating, replies
 from turnwatch.core.engine.asking_around import AskingAround
 from turnwatch.core.engine.finding import Finding, worst
@@ -53,6 +53,7 @@ class Engine:
         "_in_child_turn",
         "_memory",
         "_monologue",
+        "_notes",
         "_novel",
         "_refrains",
         "_roots",
@@ -100,6 +101,7 @@ class Engine:
         self._in_child_turn = False
         self._deep = 0
         self._deep_round = -1
+        self._notes = 0  # in a row
         self._asking_around = AskingAround()
         # Most turns meet none of these.
         self._trouble: Trouble | None = None
@@ -158,7 +160,9 @@ class Engine:
         if key is None:
             return None
         self._with_arguments = True
-        if not self._turns_are_rounds and (call.round is None or call.round != self._round_id):
+        self._notes = self._notes + 1 if takes_note(call) else 0
+        # A note belongs to the work that it is about.
+        if not self._turns_are_rounds and self._notes != 1 and (call.round is None or call.round != self._round_id):
             self._round_id = call.round
             self._round += 1
         self._monologue = None
@@ -261,10 +265,11 @@ class Engine:
         findings: list[Finding | None],
     ) -> None:
         t = self._t
-        self._worked += 1
+        note = self._notes > 0
+        self._worked += not note
         first = question.calls == 1
         waits = is_polling(call) if first else polling.goes_on(call, changes, result)
-        self._acts += not waits
+        self._acts += not (waits or note)
         if self.last.repeat_result == "changed" and not waits:
             question.history.change_digits(result.digitless, self.calls, is_second=question.calls == 2)
             findings.append(repeating.weak(call.tool, question, t))
@@ -275,7 +280,7 @@ class Engine:
             question.start_epoch(self._epoch)
         empty = result.empty
         seen_before = self._memory.see(result.exact)
-        news = not seen_before and not empty
+        news = not (seen_before or empty or note)
         if first:
             if news:
                 self._news()
@@ -290,7 +295,10 @@ class Engine:
             if answer is before and not answer.nearly and self.last.repeat_result == "changed":
                 self._noted().repeat_result = "same"  # by all but durations, dates and the like
             known = len(answer.numbers) > 1
-            news = news and not known and history.weak < 2  # a row of results that differ in a number is none
+            if self._notes == 1:  # other work between makes it another note
+                answer.rounds = 1
+                known = False
+            news = news and not known and history.weak < 3  # a row of results that differ in a number is none
             if news:
                 self._news()
             if not known:
@@ -315,7 +323,7 @@ class Engine:
                 findings.append(repeating.stale(call.tool, answer, t))
         if not news and not changed and (known or (not mute and asks_in_words(call))):
             self._note_news(seen_before, findings)
-        if not first:
+        if not (first or (note and not known)):
             self._round_trip(answer, findings)
 
     # What they share
