@@ -212,6 +212,112 @@ CASES = {
         ],
         repeats=0,
     ),
+    "what is known of the user is recalled for each new question": Case(
+        "agentscope-ai/QwenPaw#5906",
+        [
+            call
+            for name in NAMES[:6]
+            for call in (
+                did("recall_history", {"query": "what the user likes"}, "short answers"),
+                did("web_search", {"query": f"the {name} in the wild"}, f"a page about the {name}"),
+            )
+        ],
+        repeats=5,
+    ),
+    "one thought before each of many files": Case(
+        "gsd-build/gsd-2#6007",
+        [
+            call
+            for name in NAMES[:8]
+            for call in (
+                did("think", {"thought": "Let me look at the next file."}, "Your thought has been logged."),
+                did("view", {"path": f"{name}.py"}, f"def {name}(): ..."),
+            )
+        ],
+        repeats=7,
+    ),
+    "a plan stays as it is while quiet work goes on": Case(
+        "everyday work",
+        [
+            call
+            for name in NAMES
+            for call in (
+                did("update_plan", {"plan": ["lint all"], "explanation": f"now {name}"}, "Plan updated"),
+                did("bash", {"command": f"npx eslint {name}.ts && echo clean"}, "clean"),
+            )
+        ],
+        repeats=0,
+    ),
+    "a look at the screen until the page has loaded": Case(
+        "gptme/gptme#2898",
+        [did("computer", {"action": "left_click", "coordinate": [760, 540]}, "Clicked")]
+        + [did("computer", {"action": "screenshot"}, screen) for screen in ("a spinner", "a spinner", "twelve rows")],
+        repeats=2,
+    ),
+    "fifteen edits of one file": Case(
+        "agent-tools-org/ai-dispatch#125",
+        [
+            did("apply_patch", {"input": f"*** Update File: a.rs\n-let {n} = 1;\n+let {n} = 2;"}, "Updated: M a.rs")
+            for n in (*NAMES, "mole", "newt", "owl")
+        ],
+        repeats=0,
+    ),
+    "every fix uncovers another fault": Case(
+        "anthropics/claude-code#70222",
+        [
+            call
+            for fault in (
+                "KeyError: total",
+                "TypeError: str and int",
+                "assert a == b",
+                "IndexError: 4",
+                "ValueError: x",
+            )
+            for call in (
+                did("Bash", {"command": "pytest -q | tail -2"}, f"{fault}\n1 failed, 30 passed"),
+                did("Edit", {"file": "t.py", "new": f"mend {fault}"}, "The file t.py has been updated."),
+            )
+        ],
+        repeats=4,
+    ),
+    "a bisection": Case(
+        "everyday work",
+        [
+            call
+            for n in range(7)
+            for call in (
+                did("bash", {"command": "make -s test"}, "fine" if n % 2 else "test_sum FAILED"),
+                did("bash", {"command": f"git bisect {'good' if n % 2 else 'bad'}"}, f"left to test: {64 >> n}"),
+            )
+        ],
+        repeats=11,
+    ),
+    "the last lines of a log that moves slowly": Case(
+        "NousResearch/hermes-agent#89085",
+        at(
+            15.0,
+            [
+                did("Bash", {"command": "tail -n 3 train.log"}, "\n".join(f"epoch {k} done" for k in range(n, n + 3)))
+                for n in (1, 1, 2, 2, 3, 3, 4, 5, 5, 6)
+            ],
+        ),
+        repeats=9,
+    ),
+    "pods come up one after the other": Case(
+        "everyday work",
+        at(
+            10.0,
+            [
+                did(
+                    "kubectl",
+                    {"args": "get pods"},
+                    "\n".join(f"web-{k} {'1/1 Running' if k < up else '0/1 Pending'}" for k in range(6)),
+                )
+                for up in (0, 0, 1, 1, 2, 3, 3, 4, 5, 6)
+            ],
+        ),
+        repeats=9,
+    ),
 }
 
 

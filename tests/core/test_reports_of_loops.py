@@ -270,6 +270,114 @@ CASES = {
         quiet_before=3,
         kinds={"stale_repeat"},
     ),
+    "git status, with and without a space": Case(
+        "openai/codex#7049",
+        [
+            did(
+                "shell_command",
+                {"command": f"cd /w/shop{' ' * (n % 2)}&& git status -sb"},
+                f"Wall time: 0.{n} seconds\n## main",
+            )
+            for n in range(7)
+        ],
+        repeats=5,
+        stuck_by=5,
+        quiet_before=3,
+        kinds={"stale_repeat"},
+    ),
+    "git status, and each time another word on why": Case(
+        "google-gemini/gemini-cli#16410",
+        [
+            did("run_shell_command", {"command": "git status", "description": why}, "nothing to commit")
+            for why in ("Look", "Check the tree", "Verify", "Look again", "Confirm that it is clean", "See the state")
+        ],
+        repeats=0,
+        stuck_by=5,
+        quiet_before=3,
+        kinds={"stale_repeat"},
+    ),
+    "one ticket is looked at for ever other reasons": Case(
+        "Illospace/illospace#506",
+        [
+            did("inspect_ticket", {"ticket": "T-14", "reason": reason}, "T-14: open, with nobody")
+            for reason in ("its state", "who has it", "has it moved?", "find the owner", "before I act", "once more")
+        ],
+        repeats=0,
+        stuck_by=5,
+        quiet_before=3,
+        kinds={"stale_repeat"},
+    ),
+    "every write is refused, and the refusal names the file": Case(
+        "Gitlawb/zero#866",
+        [
+            did(
+                "write_file",
+                {"path": f"src/{name}.ts", "content": ""},
+                error=f"Permission denied for write_file: src/{name}.ts",
+                outcome="denied",
+            )
+            for name in FILES
+        ],
+        repeats=0,
+        stuck_by=7,
+        quiet_before=4,
+        kinds={"error_stall"},
+    ),
+    "diffs without their middle, and the tool says so in a normal result": Case(
+        "GreatScottyMac/RooFlow#67",
+        [
+            did("apply_diff", {"path": "a.tsx", "diff": patch}, "Unable to apply diff: '=======' was not found")
+            for patch in PATCHES
+        ],
+        repeats=0,
+        stuck_by=7,
+        quiet_before=4,
+        kinds={"error_stall"},
+    ),
+    "a process is polled without a pause, and only its age changes": Case(
+        "NousResearch/hermes-agent#34711",
+        at(
+            2.0,
+            [
+                did("process", {"action": "poll"}, f'{{"status": "running", "uptime_seconds": {2 * n}}}')
+                for n in range(30)
+            ],
+        ),
+        repeats=29,
+        stuck_by=22,
+        quiet_before=8,
+        kinds={"stale_repeat"},
+    ),
+    "a failing search, and the list of what is to be done grows": Case(
+        "openJiuwen-ai/agent-core#766",
+        [
+            call
+            for n in range(6)
+            for call in (
+                did("grep", {"pattern": "retry", "path": "src"}, "No matches found"),
+                did("TodoWrite", {"todos": [f"item {k}" for k in range(n + 1)]}, "Todos have been modified"),
+            )
+        ],
+        repeats=5,
+        stuck_by=8,
+        quiet_before=5,
+        kinds={"stale_repeat"},
+    ),
+    "one search, its results in ever other order": Case(
+        "Significant-Gravitas/AutoGPT#1994",
+        [
+            did(
+                "google",
+                {"input": "tax rates of small countries"},
+                "\n".join(f"{FILES[(k + n * 2) % 9]} has a page on taxes and what they cost" for k in range(9)),
+            )
+            for n in range(7)
+        ],
+        repeats=6,
+        stuck_by=7,
+        quiet_before=3,
+        kinds={"stale_repeat"},
+    ),
 }
 
 
