@@ -251,6 +251,7 @@ class TurnState(TurnCounts):
             series.calls["error" if call.outcome == "error" else "ok"].inc()
             if call.started is not None and ended > call.started:
                 series.took(ended - call.started)
+                self.engine.thought += ended - call.started
             self.last_active = max(self.last_active, ended)
             if usage is not None:
                 self.usage = self.usage or Usage()

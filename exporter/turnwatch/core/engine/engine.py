@@ -41,6 +41,7 @@ class Engine:
         calls: Calls observed so far.
         verdict: The worst verdict so far.
         last: What the latest call was.
+        thought: Seconds that the model took so far, as far as it is told: they are no waiting.
     """
 
     __slots__ = (
@@ -70,6 +71,7 @@ class Engine:
         "_worked",
         "calls",
         "last",
+        "thought",
         "verdict",
     )
 
@@ -84,6 +86,7 @@ class Engine:
         self.calls = 0
         self.verdict: Verdict | None = None
         self.last = _NOTHING
+        self.thought = 0.0
         self._t = thresholds or _THRESHOLDS
         self._turns_are_rounds = scope == "conversation"
         self._teammates = Teammates() if self._turns_are_rounds else None
@@ -284,7 +287,7 @@ class Engine:
         if first:
             if news:
                 self._news()
-            at = polling.answered_at(call)
+            at = polling.answered_at(call, self.thought)
             question.answer_first(result.exact, self._novel, at, self._acts)
             known = False
         else:
@@ -353,7 +356,7 @@ class Engine:
     def _answer(self, call: ToolCall, question: Question, result: Evidence, waits: bool = False) -> Answer:
         answer = question.answer(result, self.calls, self._round, self._novel)
         again = answer.numbers[-1] != self.calls and answer.again(self.calls, self._round)
-        polling.note_pace(call, answer, waits, again, self._acts, self._t)
+        polling.note_pace(call, answer, waits, again, self._acts, self.thought, self._t)
         return answer
 
     def _stands_still(self, novel_at_first: int, rounds: int, news_per_round: float) -> bool:

@@ -23,16 +23,19 @@ def goes_on(call: ToolCall, changes: bool | None, result: Evidence) -> bool:
     return result.pending or moves_on(call)
 
 
-def answered_at(call: ToolCall) -> float | None:
-    """When the agent had the result of this call, as far as known."""
-    return call.ended if call.ended is not None else call.started
+def answered_at(call: ToolCall, thought: float) -> float | None:
+    """When the agent had the result of this call, as far as known, not counting what the model took until then."""
+    at = call.ended if call.ended is not None else call.started
+    return None if at is None else at - thought
 
 
-def note_pace(call: ToolCall, answer: Answer, polling: bool, new_round: bool, acts: int, t: Thresholds) -> None:
+def note_pace(
+    call: ToolCall, answer: Answer, polling: bool, new_round: bool, acts: int, thought: float, t: Thresholds
+) -> None:
     """Note when this call was made, and whether it waited as polling does: longer than before, or long.
 
     A declared poll may do its waiting inside the call, so its pace is from start to start. Other calls are
-    paced by what the agent itself waits: a slow tool is not patience, and neither is other work.
+    paced by what the agent itself waits: a slow tool is not patience, and neither is a slow model or other work.
 
     Args:
         call: The call.
@@ -40,10 +43,12 @@ def note_pace(call: ToolCall, answer: Answer, polling: bool, new_round: bool, ac
         polling: Whether it is meant to be asked again, or sleeps.
         new_round: Whether it is a repeat in a new round.
         acts: Calls of the turn so far that were neither polls nor sleep, this one included.
+        thought: Seconds that the model has taken so far.
         t: The thresholds.
     """
     start = call.started if call.started is not None else call.ended
-    before, answer.asked_at = answer.asked_at, start if polling else answered_at(call)
+    start = None if start is None else start - thought
+    before, answer.asked_at = answer.asked_at, start if polling else answered_at(call, thought)
     worked, answer.acts = acts - answer.acts - (not polling), acts
     if not new_round:
         return
