@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from turnwatch.core.effects import asks_in_words, changes_state, is_polling, may_act, moves_on, runs_code
+from turnwatch.core.effects import asks_in_words, changes_state, is_polling, may_act, moves_on, runs_code, takes_note
 from turnwatch.core.events import MISSING, ToolCall
 
 
@@ -197,3 +197,14 @@ def test_typing_into_a_process_changes_it_and_looking_at_what_it_says_does_not()
     assert changes_state(ToolCall("write_stdin", {"session_id": 7, "chars": "y\n"})) is True
     assert changes_state(ToolCall("write_stdin", {"session_id": 7, "chars": ""})) is False
     assert changes_state(ToolCall("write_stdin", MISSING)) is True
+
+
+@pytest.mark.parametrize("tool", ["TodoWrite", "write_todos", "update_todo_list", "mcp__x__todo_read", "update_plan"])
+def test_what_an_agent_notes_of_its_own_work_changes_nothing(tool):
+    assert takes_note(ToolCall(tool, {"todos": ["look"]}))
+    assert changes_state(ToolCall(tool, {"todos": ["look"]})) is False
+
+
+def test_a_plan_of_others_is_no_note():
+    assert not takes_note(ToolCall("update_subscription_plan", {"plan": "team"}))
+    assert not takes_note(ToolCall("get_floor_plan", {}))

@@ -4,6 +4,9 @@ import pytest
 from tests.core.judged import PAGE, call, stuck_at, verdicts
 
 from turnwatch.core.engine import Engine
+from turnwatch.core.events import ModelCall
+from turnwatch.core.turn import TurnState
+from turnwatch.core.watch import Watch
 
 
 def polls(waits, result="running", **more):
@@ -83,3 +86,16 @@ def test_sleeping_between_polls_is_patience():
 def test_a_poll_that_sleeps_in_its_own_command_is_one():
     calls = [call("bash", {"command": "sleep 5; cat log"}, "building") for _ in range(9)]
     assert verdicts(calls) == []
+
+
+def test_a_slow_model_is_not_patience():
+    turn = TurnState("agent", watch=Watch(clock=lambda: 0.0))
+    for number in range(4):
+        at = 41.0 * number
+        turn.begin_model()
+        turn.end_model(ModelCall("local", started=at, ended=at + 40.0))
+        look = call("list_files", result="a.py", started=at + 40.0, ended=at + 41.0)
+        turn.begin_call(look)
+        turn.end_call(look)
+    assert turn.verdict is not None
+    assert turn.verdict.severity == "stuck"

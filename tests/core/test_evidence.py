@@ -247,3 +247,42 @@ def test_bytes_that_are_no_text_are_told_apart_as_text_is():
     assert Evidence.of(picture).exact == Evidence.of(bytearray(picture)).exact != Evidence.of(other).exact
     assert Evidence.of({"image": picture}).exact != Evidence.of({"image": other}).exact
     assert Evidence.of("käse".encode()).exact == Evidence.of("käse").exact
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        [{"type": "text", "text": "no such file"}],
+        {"content": [{"type": "text", "text": "no such file"}], "isError": True},
+        '{"content": [{"type": "text", "text": "no such file"}]}',
+        '[{"type":"text","text":"no such file"}]',
+        '{"output":"no such file","metadata":{"exit_code":0,"duration_seconds":0.4}}',
+    ],
+)
+def test_what_a_result_is_wrapped_in_does_not_count(wrapped):
+    assert Evidence.of(wrapped).exact == Evidence.of("no such file").exact
+
+
+@pytest.mark.parametrize("text", ['{"content": [', '{"output": "a"}', '[{"type":"text","url":"x"}]', '{"content": []}'])
+def test_what_only_begins_like_a_wrapper_is_the_result(text):
+    assert Evidence.of(text).head == text
+
+
+def test_a_wrapped_command_that_failed_differs_from_one_that_did_not():
+    results = [f'{{"output":"","metadata":{{"exit_code":{code}}}}}' for code in (0, 1)]
+    assert len({Evidence.of(result).exact for result in results}) == 2
+
+
+def test_what_an_object_would_have_to_fetch_is_left_alone():
+    class Response:
+        @property
+        def content(self):
+            raise AssertionError
+
+    assert Evidence.of(Response()).head
+
+
+def test_what_an_error_says_beyond_the_words_of_its_call():
+    texts = {name: Evidence.of(f"Permission denied for write: {name}.txt") for name in ("ant", "bee")}
+    assert len({text.beyond("write", {"path": f"{name}.txt"}) for name, text in texts.items()}) == 1
+    assert Evidence.of("ant.txt").beyond("write", {"path": "ant.txt"}) is None
