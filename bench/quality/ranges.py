@@ -18,7 +18,7 @@ VALUES: dict[str, tuple[float, ...]] = {
     "no_news_stuck": (4, 5, 6, 9),
     "cycle_repetitions": (2, 3, 4),
     "nearly": (0, 1, 3),
-    "stale_novel": (0, 1, 9),
+    "stale_novel": (0, 0.5, 1, 9),
     "error_novel": (0, 0.5, 1, 2, 9),
     "reworded_stuck": (3, 4, 5, 8),
     "empty_stuck": (5, 8, 12),
