@@ -1,5 +1,6 @@
 """Errors: when they are debugging, and when they go round in circles."""
 
+import pytest
 from tests.core.judged import call, stuck_at, verdicts
 
 from turnwatch.core.engine import Engine
@@ -89,3 +90,16 @@ def test_tools_that_do_not_exist():
         call(name, {"x": n}, error=f"unknown tool '{name}'") for n, name in enumerate(("ls", "cat", "dir", "type"))
     ]
     assert verdicts(calls) == [("unknown_tool", "warn", 3), ("unknown_tool", "stuck", 4)]
+
+
+@pytest.mark.parametrize(
+    "told", ["<returncode>1</returncode>\n{}", "{}\nCommand exited with code 1", "{}\nExit Code: 2"]
+)
+def test_a_command_that_ends_the_same_way_whatever_is_changed_is_futile(told):
+    def fixes(text):
+        for number in range(8):
+            yield call("edit_file", {"patch": f"try {'abcdefgh'[number]}"}, "edited")
+            yield call("bash", {"command": "npm test"}, text)
+
+    assert stuck_at(fixes(told.format("NaN is not 3"))) is not None
+    assert stuck_at(fixes("all is well, exit code 0")) is None

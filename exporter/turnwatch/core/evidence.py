@@ -152,6 +152,11 @@ class Evidence:
         return self._failure
 
     @property
+    def exited_badly(self) -> bool:
+        """Whether the text says, where it begins or ends, that a command's exit code was not zero."""
+        return _EXIT.search(self.head if self._text is None else self.head + self._text[-_HEAD_CHARS:]) is not None
+
+    @property
     def names_unknown_tool(self) -> bool:
         """Whether an error says that the tool itself does not exist."""
         return _UNKNOWN_TOOL.search(self.head) is not None
@@ -326,6 +331,7 @@ _FAILURE: Final = re.compile(
     r"|no (?:replacement|change|edit)s? (?:was|were) (?:made|performed|applied)|success\"\s*:\s*false\b)",
     re.IGNORECASE,
 )
+_EXIT: Final = re.compile(r"(?:<returncode>|\bexit(?:ed)?(?:[ _]with)?[ _](?:code|status)\"?:?)\s?[1-9]", re.IGNORECASE)
 _UNKNOWN_TOOL: Final = re.compile(
     r"(?:unknown|unregistered|unrecogni[sz]ed|undefined|invalid|no such|non-?existent) (?:tool|function)\b"
     r"(?! (?:arg|param|input|call))"

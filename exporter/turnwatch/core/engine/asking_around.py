@@ -36,7 +36,6 @@ class AskingAround(dict[str, _Tool]):
         self,
         call: ToolCall,
         result: Evidence,
-        empty: bool,
         known: bool,
         number: int,
         round_: int,
@@ -48,13 +47,13 @@ class AskingAround(dict[str, _Tool]):
         Args:
             call: The call.
             result: Its result.
-            empty: Whether the result says that there is nothing.
             known: Whether this same call had this result before.
             number: The call's number.
             round_: Its round.
             novel: How much news there has been in the turn.
             t: The thresholds.
         """
+        empty = result.empty
         tool = self.get(call.tool)
         if tool is None:
             if len(self) >= _MAX_TOOLS:

@@ -281,9 +281,8 @@ class Engine:
             # A new successful change: what was learnt before is out of date. Doing the same again is no new one.
             self._start_epoch()
             question.start_epoch(self._epoch)
-        empty = result.empty
         seen_before = self._memory.see(result.exact)
-        news = not (seen_before or empty or note)
+        news = not (seen_before or result.empty or note)
         if first:
             if news:
                 self._news()
@@ -292,7 +291,6 @@ class Engine:
             known = False
         else:
             history = question.history
-            history.futile = 0
             before = history.latest
             answer = self._answer(call, question, result, waits)
             if answer is before and not answer.nearly and self.last.repeat_result == "changed":
@@ -310,7 +308,7 @@ class Engine:
         mute = changes or (not news and result.silent and may_act(call))
         if not mute:
             number, round_ = self.calls, self._round
-            findings.append(self._asking_around.observe(call, result, empty, known, number, round_, self._novel, t))
+            findings.append(self._asking_around.observe(call, result, known, number, round_, self._novel, t))
         if known:
             patient = waits or (answer.paced and answer.wait is not None and not changes)
             polled = polling.polled(call.tool, answer, t) if patient else None
@@ -326,8 +324,10 @@ class Engine:
                 findings.append(repeating.stale(call.tool, answer, t))
         if not news and not changed and (known or (not mute and asks_in_words(call))):
             self._note_news(seen_before, findings)
-        if not (first or (note and not known)):
-            self._round_trip(answer, findings)
+        if not first:
+            findings.append(failing.ends_badly(call.tool, question, result, self.calls, t))
+            if known or not note:
+                self._round_trip(answer, findings)
 
     # What they share
 

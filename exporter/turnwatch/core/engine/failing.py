@@ -6,6 +6,7 @@ from turnwatch.core.engine.finding import Finding, severity
 from turnwatch.core.engine.memory import Answer, Question
 from turnwatch.core.engine.streaks import ErrorStreak, Streak
 from turnwatch.core.engine.thresholds import Thresholds
+from turnwatch.core.evidence import Evidence
 
 
 def unknown_tools(streak: Streak, t: Thresholds) -> Finding | None:
@@ -56,6 +57,15 @@ def futile(tool: str, question: Question, t: Thresholds) -> Finding | None:
         "the tool, its arguments and its error",
         "a success, or an error with another text",
     )
+
+
+def ends_badly(tool: str, question: Question, result: Evidence, number: int, t: Thresholds) -> Finding | None:
+    """The same, where the failure is a command's and its tool only passes on what it said and its exit code."""
+    if not result.exited_badly:
+        question.history.futile = 0
+        return None
+    question.history.fail_alike(result, number, new_round=question.in_round == 1)
+    return futile(tool, question, t)
 
 
 def similar_errors(streak: ErrorStreak, t: Thresholds) -> Finding | None:
