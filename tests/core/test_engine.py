@@ -351,3 +351,16 @@ def test_a_call_between_ends_a_monologue():
 
 def test_other_thresholds():
     assert stuck_at([call()] * 6, Engine(thresholds=Thresholds(stale_stuck=6))) == 6
+
+
+def test_another_reason_is_no_other_hand_over():
+    calls = [
+        call(f"transfer_to_{('critic', 'writer')[n % 2]}", {"reason": reason}, "transferred")
+        for n, reason in enumerate(("please", "done", "look", "better", "again", "now", "so", "there"))
+    ]
+    assert stuck_at(calls) is not None
+
+
+def test_another_reason_is_another_note_on_one_file():
+    calls = [call("report_issue", {"file": "a.py", "reason": word}, "recorded") for word in "abcdefgh"]
+    assert verdicts(calls) == []

@@ -74,6 +74,13 @@ _TYPES: Final = "types"  # into a running process, or nothing, to see what it ha
 _TYPED_KEYS: Final = ("chars", "input", "text", "data", "keys")
 
 
+@lru_cache(maxsize=4096)
+def hands_over(tool: str) -> bool:
+    """Whether a tool by its name moves the conversation to another agent."""
+    words = [word.lower() for word in _WORD.findall(tool.rsplit("__", 1)[-1].rsplit(".", 1)[-1])]
+    return words[:2] == ["transfer", "to"] or words[:1] in (["handoff"], ["delegate"])
+
+
 def runs_code(call: ToolCall) -> bool:
     """Whether a call runs a command or code, whose text tells only some of what it changes."""
     guess = _by_name(call.tool)
@@ -137,8 +144,8 @@ def _by_name(tool: str) -> str | None:
     # An editor does as it is told: it views, too.
     if words[-1] == "editor" or tool in _EDITORS:
         return None
-    # Hand-offs move the conversation to another agent; the world is as before.
-    if words[:2] == ["transfer", "to"] or words[0] in ("handoff", "delegate"):
+    # The world is as before.
+    if hands_over(tool):
         return None
     if any(word in _WAIT_WORDS for word in words):
         return _WAITS

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from turnwatch.core.canonical import canonical_bytes, hides_content
+from turnwatch.core.effects import hands_over
 from turnwatch.core.events import MISSING, ToolCall
 from turnwatch.default_volatile_keys import DEFAULT_VOLATILE_KEYS
 
@@ -46,7 +47,7 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str]
     if _HAS_EMPTY.search(raw):  # a search that begins with plain text is ten times as fast as the one that looks behind
         raw = _EMPTY_MEMBER.sub(b"", raw).replace(b",}", b"}")
     if b'ion":"' in raw or b'reason":"' in raw or b'purpose":"' in raw:
-        raw = _without_comments(raw, changes)
+        raw = _without_comments(raw, call.tool, changes)
     if changes is not True:
         raw = raw.translate(_LOWER, _WHITE_SPACE)
         if b"\\" in raw:
@@ -55,10 +56,11 @@ def identity(call: ToolCall, changes: bool | None, volatile_keys: Callable[[str]
     return call.identity
 
 
-def _without_comments(raw: bytes, changes: bool | None) -> bytes:
+def _without_comments(raw: bytes, tool: str, changes: bool | None) -> bytes:
     """Arguments without what explains a command or a reading call to people, unless nothing else is left."""
-    commented = _COMMENT if _COMMANDS.search(raw) else _REASON if changes is False else None
-    if commented is None:
-        return raw
-    bare = commented.sub(b"", raw).replace(b",}", b"}")
+    if _COMMANDS.search(raw):
+        return _COMMENT.sub(b"", raw).replace(b",}", b"}")
+    if hands_over(tool):  # why is no other place to go to
+        return _REASON.sub(b"", raw).replace(b",}", b"}")
+    bare = _REASON.sub(b"", raw).replace(b",}", b"}") if changes is False else raw
     return raw if bare == b"{}" else bare
