@@ -110,10 +110,10 @@ class Evidence:
 
     @property
     def bag(self) -> Digest:
-        """Digest of the words of a short text, normalised, whatever their order; the exact digest of a longer one."""
+        """Digest of the words of a short text whatever their order; the exact digest of a longer one."""
         if self._bag is None:
             text = self.whole
-            self._bag = self.exact if text is None else hash(frozenset(_WORDS.findall(normalise(text).lower())))
+            self._bag = self.exact if text is None else hash(frozenset(_WORDS.findall(text.lower())))
         return self._bag
 
     def beyond(self, tool: str, args: object) -> Digest | None:
