@@ -97,18 +97,14 @@ def _exception_text(span: SpanData) -> str:
 def opened(raw: object) -> ToolResult:
     """A result out of the messages that frameworks wrap round it, whose ids differ on every call."""
     result = ToolResult(raw)
-    if type(raw) is str and raw.startswith("content="):
-        match = _MESSAGE_REPR.match(raw)
-        if match is not None:
-            result.value = match["text"]
-            result.failed = "status='error'" in match["rest"]
-            return result
+    if _open_repr(raw, result):
+        return result
     if type(raw) is str and raw.startswith(_FAILURE_REPR):
         result.failed = True
         return result
     value = json_of(raw)
     for _ in range(_MAX_WRAPPERS):
-        if not isinstance(value, dict):
+        if not isinstance(value, dict) or (value.keys() == {"output"} and _open_repr(value["output"], result)):
             break
         inner = _content(value, result)
         if inner is None:
@@ -116,6 +112,16 @@ def opened(raw: object) -> ToolResult:
         result.value = inner
         value = json_of(inner)
     return result
+
+
+def _open_repr(raw: object, result: ToolResult) -> bool:
+    """Take the text out of a message that repr() wrote, if it is one."""
+    match = _MESSAGE_REPR.match(raw) if type(raw) is str and raw.startswith("content=") else None
+    if match is None:
+        return False
+    result.value = match["text"]
+    result.failed = "status='error'" in match["rest"]
+    return True
 
 
 def _content(value: dict[str, Any], result: ToolResult) -> Any:
