@@ -80,3 +80,9 @@ class Story:
         self.assembler.flush()
         assert not self.faults
         return {turn.agent: turn for turn in self.ended}
+
+
+def only_turn(story):
+    """The turn of a story that has one."""
+    (turn,) = story.all_turns().values()
+    return turn

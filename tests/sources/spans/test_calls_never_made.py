@@ -3,17 +3,12 @@
 import json
 
 import pytest
-from tests.sources.spans.story import Story
+from tests.sources.spans.story import Story, only_turn
 
 
 @pytest.fixture
 def story():
     return Story()
-
-
-def only_turn(story):
-    (turn,) = story.all_turns().values()
-    return turn
 
 
 def called(call_id, tool="search"):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.sources.spans.story import Story
+from tests.sources.spans.story import Story, only_turn
 
 from turnwatch.sources.spans.shapes import shape_of
 from turnwatch.sources.spans.usage import usage_of
@@ -16,11 +16,6 @@ CALL = {"id": "call_1", "type": "function", "function": {"name": "search", "argu
 @pytest.fixture
 def story():
     return Story()
-
-
-def only_turn(story):
-    (turn,) = story.all_turns().values()
-    return turn
 
 
 def traceloop(replies, asked=True):
