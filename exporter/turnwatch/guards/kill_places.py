@@ -54,9 +54,7 @@ class MemoryKills:
 
     def kill(self, conversation_id: str) -> None:
         """Put the flag up."""
-        self._ids[conversation_id] = None
-        while len(self._ids) > MAX_IN_MEMORY:
-            self._ids.popitem(last=False)
+        keep_latest(self._ids, conversation_id, None, MAX_IN_MEMORY)
 
     def revive(self, conversation_id: str) -> bool:
         """Take the flag down; whether it was up."""
